@@ -45,12 +45,10 @@ void translate_integers(MPI_Datatype type, MPI_Count given, int* integers) {
     integers[filled - 1] = foreign_order(integers[filled - 1]);
 }
 
-} // namespace
-
-WARREN_FOREIGN(int, Type_get_contents,
-               (Datatype datatype, int max_integers, int max_addresses, int max_datatypes,
-                int* integers, MPI_Aint* addresses, Datatype* datatypes)) {
-    const MPI_Datatype type = handle::Datatype::core(datatype);
+// Gets a type's contents by call(array for the core's datatypes).
+template <typename Call>
+int get_contents(MPI_Datatype type, MPI_Count max_integers, int* integers, MPI_Count max_datatypes,
+                 Datatype* datatypes, const Call& call) {
     Array<MPI_Datatype> types(max_datatypes);
     if (!types.made()) {
         return no_memory();
@@ -58,9 +56,7 @@ WARREN_FOREIGN(int, Type_get_contents,
     for (MPI_Count i = 0; i < types.length(); ++i) {
         types[i] = nullptr;
     }
-    const int code =
-        core.Type_get_contents(type, max_integers, max_addresses, max_datatypes, integers,
-                               addresses, datatypes != nullptr ? types.data() : nullptr);
+    const int code = call(datatypes != nullptr ? types.data() : nullptr);
     if (code == MPI_SUCCESS) {
         translate_integers(type, max_integers, integers);
     }
@@ -72,30 +68,30 @@ WARREN_FOREIGN(int, Type_get_contents,
     return foreign_error(code);
 }
 
+} // namespace
+
+WARREN_FOREIGN(int, Type_get_contents,
+               (Datatype datatype, int max_integers, int max_addresses, int max_datatypes,
+                int* integers, MPI_Aint* addresses, Datatype* datatypes)) {
+    const MPI_Datatype type = handle::Datatype::core(datatype);
+    return get_contents(
+        type, max_integers, integers, max_datatypes, datatypes, [&](MPI_Datatype* types) {
+            return core.Type_get_contents(type, max_integers, max_addresses, max_datatypes,
+                                          integers, addresses, types);
+        });
+}
+
 WARREN_FOREIGN(int, Type_get_contents_c,
                (Datatype datatype, MPI_Count max_integers, MPI_Count max_addresses,
                 MPI_Count max_large_counts, MPI_Count max_datatypes, int* integers,
                 MPI_Aint* addresses, MPI_Count* large_counts, Datatype* datatypes)) {
     const MPI_Datatype type = handle::Datatype::core(datatype);
-    Array<MPI_Datatype> types(max_datatypes);
-    if (!types.made()) {
-        return no_memory();
-    }
-    for (MPI_Count i = 0; i < types.length(); ++i) {
-        types[i] = nullptr;
-    }
-    const int code = core.Type_get_contents_c(type, max_integers, max_addresses, max_large_counts,
-                                              max_datatypes, integers, addresses, large_counts,
-                                              datatypes != nullptr ? types.data() : nullptr);
-    if (code == MPI_SUCCESS) {
-        translate_integers(type, max_integers, integers);
-    }
-    for (MPI_Count i = 0; i < types.length(); ++i) {
-        if (types[i] != nullptr) {
-            datatypes[i] = handle::Datatype::foreign(types[i]);
-        }
-    }
-    return foreign_error(code);
+    return get_contents(
+        type, max_integers, integers, max_datatypes, datatypes, [&](MPI_Datatype* types) {
+            return core.Type_get_contents_c(type, max_integers, max_addresses, max_large_counts,
+                                            max_datatypes, integers, addresses, large_counts,
+                                            types);
+        });
 }
 
 // Removed from the standard by MPI 3.0; programs still call them.

@@ -76,6 +76,31 @@ void give(void* place, void* value) {
     std::memcpy(place, &value, sizeof value);
 }
 
+// What an object, whose attributes are null if it has none, has for a program's key.
+Error get_attribute(Context& context, AttributeOwner owner, const comm::Attributes* attributes,
+                    int keyval, void* value, int* flag) {
+    const Keyval* found = context.keyvals.find(keyval, owner);
+    if (found == nullptr) {
+        return no_keyval(keyval);
+    }
+    void* stored = nullptr;
+    *flag = attributes != nullptr && attributes->get(*found, stored);
+    if (*flag != 0) {
+        give(value, stored);
+    }
+    return {};
+}
+
+template <typename Handle>
+Error remove_attribute(Context& context, AttributeOwner owner, comm::Attributes* attributes,
+                       Handle handle, int keyval) {
+    Keyval* found = context.keyvals.find(keyval, owner);
+    if (found == nullptr) {
+        return no_keyval(keyval);
+    }
+    return attributes == nullptr ? Error() : attributes->remove(context.rank.lock, handle, *found);
+}
+
 // The variable of a predefined key's value; null for other keys.
 int* predefined_value(Context& context, int keyval) {
     switch (keyval) {
@@ -144,28 +169,13 @@ Error comm_get_attr(Context& context, comm::Communicator& comm, int keyval, void
         *flag = 1;
         return {};
     }
-    const Keyval* found = context.keyvals.find(keyval, AttributeOwner::communicator);
-    if (found == nullptr) {
-        return no_keyval(keyval);
-    }
-    void* stored = nullptr;
-    *flag = comm.attributes != nullptr && comm.attributes->get(*found, stored);
-    if (*flag != 0) {
-        give(value, stored);
-    }
-    return {};
+    return get_attribute(context, AttributeOwner::communicator, comm.attributes, keyval, value,
+                         flag);
 }
 
 Error comm_delete_attr(Context& context, comm::Communicator& comm, int keyval) {
-    Keyval* found = context.keyvals.find(keyval, AttributeOwner::communicator);
-    if (found == nullptr) {
-        return no_keyval(keyval);
-    }
-    if (comm.attributes == nullptr) {
-        return {};
-    }
-    return comm.attributes->remove(context.rank.lock, context.communicators.handle_of(comm),
-                                   *found);
+    return remove_attribute(context, AttributeOwner::communicator, comm.attributes,
+                            context.communicators.handle_of(comm), keyval);
 }
 
 Error type_create_keyval(Context& context, MPI_Type_copy_attr_function* copy,
@@ -193,29 +203,13 @@ Error type_set_attr(Context& context, const datatype::Datatype& type, int keyval
 
 Error type_get_attr(Context& context, const datatype::Datatype& type, int keyval, void* value,
                     int* flag) {
-    const Keyval* found = context.keyvals.find(keyval, AttributeOwner::datatype);
-    if (found == nullptr) {
-        return no_keyval(keyval);
-    }
-    const comm::Attributes* attributes = attributes_of(context, type);
-    void* stored = nullptr;
-    *flag = attributes != nullptr && attributes->get(*found, stored);
-    if (*flag != 0) {
-        give(value, stored);
-    }
-    return {};
+    return get_attribute(context, AttributeOwner::datatype, attributes_of(context, type), keyval,
+                         value, flag);
 }
 
 Error type_delete_attr(Context& context, const datatype::Datatype& type, int keyval) {
-    Keyval* found = context.keyvals.find(keyval, AttributeOwner::datatype);
-    if (found == nullptr) {
-        return no_keyval(keyval);
-    }
-    comm::Attributes* attributes = attributes_of(context, type);
-    if (attributes == nullptr) {
-        return {};
-    }
-    return attributes->remove(context.rank.lock, datatype::TypeTable::handle_of(type), *found);
+    return remove_attribute(context, AttributeOwner::datatype, attributes_of(context, type),
+                            datatype::TypeTable::handle_of(type), keyval);
 }
 
 Error win_create_keyval(Context& context, MPI_Win_copy_attr_function* copy,
@@ -249,26 +243,12 @@ Error win_get_attr(Context& context, rma::Window& win, int keyval, void* value, 
         *flag = 1;
         return {};
     }
-    const Keyval* found = context.keyvals.find(keyval, AttributeOwner::window);
-    if (found == nullptr) {
-        return no_keyval(keyval);
-    }
-    void* stored = nullptr;
-    *flag = win.attributes != nullptr && win.attributes->get(*found, stored);
-    if (*flag != 0) {
-        give(value, stored);
-    }
-    return {};
+    return get_attribute(context, AttributeOwner::window, win.attributes, keyval, value, flag);
 }
 
 Error win_delete_attr(Context& context, rma::Window& win, int keyval) {
-    Keyval* found = context.keyvals.find(keyval, AttributeOwner::window);
-    if (found == nullptr) {
-        return no_keyval(keyval);
-    }
-    return win.attributes == nullptr
-               ? Error()
-               : win.attributes->remove(context.rank.lock, handle_of(win), *found);
+    return remove_attribute(context, AttributeOwner::window, win.attributes, handle_of(win),
+                            keyval);
 }
 
 } // namespace warren::mpi

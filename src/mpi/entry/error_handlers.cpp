@@ -3,6 +3,7 @@
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "mpi/entry/context.hpp"
 #include "mpi/entry/failure.hpp"
@@ -34,20 +35,6 @@ Error check_code(const ErrorCodes& codes, const char* name, int code) {
     return {};
 }
 
-// Puts a handler in the place of another, under the process's mutex.
-void exchange(comm::ErrorHandlers& handlers, comm::ErrorHandler*& place,
-              comm::ErrorHandler& handler) {
-    handlers.retain(handler);
-    if (place != nullptr) {
-        handlers.release(*place);
-    }
-    place = &handler;
-}
-
-Error wrong_kind(const char* object) {
-    return fail(MPI_ERR_ERRHANDLER, "errhandler was not created for %s", object);
-}
-
 Error check_no_file(MPI_File file) {
     if (file != MPI_FILE_NULL) {
         return fail(MPI_ERR_FILE, "the file handle %p is not MPI_FILE_NULL, and no file is open",
@@ -57,6 +44,27 @@ Error check_no_file(MPI_File file) {
 }
 
 } // namespace
+
+Error check_kind(const comm::ErrorHandler& handler, Kind kind, const char* objects) {
+    if (!handler.fits(kind)) {
+        return fail(MPI_ERR_ERRHANDLER, "errhandler was not created for %s", objects);
+    }
+    return {};
+}
+
+void set_handler(Context& context, comm::ErrorHandler*& place, comm::ErrorHandler& handler) {
+    const std::lock_guard lock(context.process.mutex);
+    context.error_handlers.retain(handler);
+    if (comm::ErrorHandler* before = std::exchange(place, &handler)) {
+        context.error_handlers.release(*before);
+    }
+}
+
+MPI_Errhandler share_handler(Context& context, comm::ErrorHandler* place,
+                             comm::ErrorHandler& otherwise) {
+    const std::lock_guard lock(context.process.mutex);
+    return context.error_handlers.share(place != nullptr ? *place : otherwise);
+}
 
 Error comm_create_errhandler(Process& process, MPI_Comm_errhandler_function* function,
                              MPI_Errhandler* errhandler) {
@@ -135,19 +143,15 @@ Error remove_error_string(Process& process, int errorcode) {
 
 Error comm_set_errhandler(Context& context, comm::Communicator& comm,
                           comm::ErrorHandler& errhandler) {
-    if (!errhandler.fits(Kind::communicator)) {
-        return wrong_kind("communicators");
+    if (Error error = check_kind(errhandler, Kind::communicator, "communicators")) {
+        return error;
     }
-    const std::lock_guard lock(context.process.mutex);
-    exchange(context.error_handlers, comm.error_handler, errhandler);
+    set_handler(context, comm.error_handler, errhandler);
     return {};
 }
 
 Error comm_get_errhandler(Context& context, comm::Communicator& comm, MPI_Errhandler* errhandler) {
-    const std::lock_guard lock(context.process.mutex);
-    comm::ErrorHandler& handler =
-        comm.error_handler != nullptr ? *comm.error_handler : context.error_handlers.fatal();
-    *errhandler = context.error_handlers.share(handler);
+    *errhandler = share_handler(context, comm.error_handler, context.error_handlers.fatal());
     return {};
 }
 
@@ -157,19 +161,15 @@ Error comm_call_errhandler(Context& context, comm::Communicator& comm, int error
 }
 
 Error win_set_errhandler(Context& context, rma::Window& win, comm::ErrorHandler& errhandler) {
-    if (!errhandler.fits(Kind::window)) {
-        return wrong_kind("windows");
+    if (Error error = check_kind(errhandler, Kind::window, "windows")) {
+        return error;
     }
-    const std::lock_guard lock(context.process.mutex);
-    exchange(context.error_handlers, win.error_handler, errhandler);
+    set_handler(context, win.error_handler, errhandler);
     return {};
 }
 
 Error win_get_errhandler(Context& context, rma::Window& win, MPI_Errhandler* errhandler) {
-    const std::lock_guard lock(context.process.mutex);
-    comm::ErrorHandler& handler =
-        win.error_handler != nullptr ? *win.error_handler : context.error_handlers.fatal();
-    *errhandler = context.error_handlers.share(handler);
+    *errhandler = share_handler(context, win.error_handler, context.error_handlers.fatal());
     return {};
 }
 
@@ -182,11 +182,10 @@ Error file_set_errhandler(Context& context, MPI_File file, comm::ErrorHandler& e
     if (Error error = check_no_file(file)) {
         return error;
     }
-    if (!errhandler.fits(Kind::file)) {
-        return wrong_kind("files");
+    if (Error error = check_kind(errhandler, Kind::file, "files")) {
+        return error;
     }
-    const std::lock_guard lock(context.process.mutex);
-    exchange(context.error_handlers, context.file_error_handler, errhandler);
+    set_handler(context, context.file_error_handler, errhandler);
     return {};
 }
 
@@ -194,11 +193,8 @@ Error file_get_errhandler(Context& context, MPI_File file, MPI_Errhandler* errha
     if (Error error = check_no_file(file)) {
         return error;
     }
-    const std::lock_guard lock(context.process.mutex);
-    comm::ErrorHandler& handler = context.file_error_handler != nullptr
-                                      ? *context.file_error_handler
-                                      : context.error_handlers.returns();
-    *errhandler = context.error_handlers.share(handler);
+    *errhandler =
+        share_handler(context, context.file_error_handler, context.error_handlers.returns());
     return {};
 }
 

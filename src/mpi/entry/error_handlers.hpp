@@ -3,6 +3,7 @@
 
 #include "base/error.hpp"
 #include "mpi.h"
+#include "mpi/comm/error_handler.hpp"
 #include "mpi/entry/objects.hpp"
 
 namespace warren::mpi {
@@ -29,6 +30,16 @@ Error add_error_string(Process& process, int errorcode, const char* string);
 Error remove_error_class(Process& process, int errorclass);
 Error remove_error_code(Process& process, int errorcode);
 Error remove_error_string(Process& process, int errorcode);
+
+// An object's handler, `place`. Take the process's mutex.
+// Refuses a handler of another kind. `objects`: what the kind is for, in the plural.
+Error check_kind(const comm::ErrorHandler& handler, comm::ErrorHandler::Kind kind,
+                 const char* objects);
+// Puts a handler in the place of the one that is there.
+void set_handler(Context& context, comm::ErrorHandler*& place, comm::ErrorHandler& handler);
+// A handle of the handler; of `otherwise` if none has been set.
+MPI_Errhandler share_handler(Context& context, comm::ErrorHandler* place,
+                             comm::ErrorHandler& otherwise);
 
 // Handlers of communicators. Call these under the rank's lock.
 Error comm_set_errhandler(Context& context, comm::Communicator& comm,

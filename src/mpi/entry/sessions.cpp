@@ -5,6 +5,7 @@
 #include <strings.h>
 #include <utility>
 
+#include "mpi/entry/error_handlers.hpp"
 #include "mpi/entry/failure.hpp"
 #include "mpi/entry/info.hpp"
 #include "mpi/entry/memory_kinds.hpp"
@@ -78,22 +79,9 @@ int tag_of(const char* name) {
     return static_cast<int>((hash ^ hash >> 29) % static_cast<std::uint32_t>(1 << 29));
 }
 
-void attach(Context& context, comm::ErrorHandlers& handlers, comm::ErrorHandler*& place,
-            comm::ErrorHandler& handler) {
-    const std::lock_guard lock(context.process.mutex);
-    handlers.retain(handler);
-    if (comm::ErrorHandler* before = std::exchange(place, &handler)) {
-        handlers.release(*before);
-    }
-}
-
-Error wrong_handler(const char* object) {
-    return fail(MPI_ERR_ERRHANDLER, "errhandler was not created for %s", object);
-}
-
 Error check_from_group(const comm::Group& group, const comm::ErrorHandler& errhandler) {
-    if (!errhandler.fits(Kind::communicator)) {
-        return wrong_handler("communicators");
+    if (Error error = check_kind(errhandler, Kind::communicator, "communicators")) {
+        return error;
     }
     if (group.size() > 0 && group.rank == MPI_UNDEFINED) {
         return fail(MPI_ERR_GROUP, "the calling process is not in the group");
@@ -117,7 +105,7 @@ Error make_of_group(Context& context, const comm::Group& group, const char* stri
 
 void finish(Context& context, comm::Communicator& made, const comm::Info* info,
             comm::ErrorHandler& errhandler) {
-    attach(context, context.error_handlers, made.error_handler, errhandler);
+    set_handler(context, made.error_handler, errhandler);
     if (info != nullptr) {
         made.info = new comm::Info(*info);
     }
@@ -127,8 +115,8 @@ void finish(Context& context, comm::Communicator& made, const comm::Info* info,
 
 Error session_init(comm::Info* info, comm::ErrorHandler& errhandler, MPI_Session* session) {
     *session = MPI_SESSION_NULL;
-    if (!errhandler.fits(Kind::session)) {
-        return wrong_handler("sessions");
+    if (Error error = check_kind(errhandler, Kind::session, "sessions")) {
+        return error;
     }
     int level;
     if (Error error = find_level(info, level)) {
@@ -145,7 +133,7 @@ Error session_init(comm::Info* info, comm::ErrorHandler& errhandler, MPI_Session
     }
     const std::string* kinds = info != nullptr ? info->find(memory_kinds_key) : nullptr;
     made->memory_kinds = granted_memory_kinds(kinds != nullptr ? *kinds : "");
-    attach(*context, context->error_handlers, made->error_handler, errhandler);
+    set_handler(*context, made->error_handler, errhandler);
     *session = context->sessions.handle_of(*made);
     return {};
 }
@@ -299,18 +287,15 @@ Error intercomm_create_from_groups(Context& context, comm::Group& local_group, i
 
 Error session_set_errhandler(Context& context, comm::Session& session,
                              comm::ErrorHandler& errhandler) {
-    if (!errhandler.fits(Kind::session)) {
-        return wrong_handler("sessions");
+    if (Error error = check_kind(errhandler, Kind::session, "sessions")) {
+        return error;
     }
-    attach(context, context.error_handlers, session.error_handler, errhandler);
+    set_handler(context, session.error_handler, errhandler);
     return {};
 }
 
 Error session_get_errhandler(Context& context, comm::Session& session, MPI_Errhandler* errhandler) {
-    const std::lock_guard lock(context.process.mutex);
-    comm::ErrorHandler& handler =
-        session.error_handler != nullptr ? *session.error_handler : context.error_handlers.fatal();
-    *errhandler = context.error_handlers.share(handler);
+    *errhandler = share_handler(context, session.error_handler, context.error_handlers.fatal());
     return {};
 }
 

@@ -22,6 +22,7 @@ NULL_HANDLES = {
     "MESSAGE": "MPI_MESSAGE_NULL",
     "SESSION": "MPI_SESSION_NULL",
     "WINDOW": "MPI_WIN_NULL",
+    "FILE": "MPI_FILE_NULL",
 }
 HANDLE_NAMES = {
     "COMMUNICATOR": "comm",
@@ -34,6 +35,7 @@ HANDLE_NAMES = {
     "MESSAGE": "message",
     "SESSION": "session",
     "WINDOW": "win",
+    "FILE": "file",
 }
 
 # Wrong values of numbers, by rule.
@@ -119,7 +121,10 @@ class Row:
         comms = checks.communicators(self.procedure)
         on = "self"
         window = checks.window_of(self.procedure)
-        if window is not None and self.parameter is not window:
+        if checks.of_files(self.procedure):
+            file = checks.file_of(self.procedure)
+            on = "null_file" if file is None or self.parameter is file else "file"
+        elif window is not None and self.parameter is not window:
             on = "window"
         elif comms and self.parameter is not comms[0]:
             on = "communicator"

@@ -34,6 +34,7 @@ ERROR_CLASSES = {
     "SESSION": "MPI_ERR_SESSION",
     "MESSAGE": "MPI_ERR_REQUEST",
     "WINDOW": "MPI_ERR_WIN",
+    "FILE": "MPI_ERR_FILE",
 }
 
 # Calls that make an object with the error handler that they are given, and which is also told of their
@@ -75,6 +76,17 @@ def window_of(procedure):
     """The window whose memory a call is about, which its failures belong to; None: there is none."""
     windows = [p for p in procedure.parameters if p.kind == "WINDOW" and p.direction != "out"]
     return windows[0] if windows else None
+
+
+def of_files(procedure):
+    """Whether a call's failures belong to its file, or to MPI_FILE_NULL if it has none."""
+    return procedure.name.startswith("MPI_File_") or base_name(procedure.name) == "Register_datarep"
+
+
+def file_of(procedure):
+    """The file that a call is about; None: there is none yet."""
+    files = [p for p in procedure.parameters if p.kind == "FILE" and p.direction != "out"]
+    return files[0] if files else None
 
 
 def ignores_origin(procedure, parameter):
@@ -129,7 +141,8 @@ def needs_commit(procedure):
     if window_of(procedure) is not None:
         return True
     return not (
-        base.startswith("Type_")
+        base in {"File_get_type_extent"}
+        or base.startswith("Type_")
         or base.startswith("Status_")
         or base.startswith("Get_")
         or base in {"Pack_size", "Pack_external_size"}
@@ -216,6 +229,8 @@ def checks_of(procedure):
     comms = communicators(procedure)
     first = comms[0] if comms else None
     belongs_to = window_of(procedure) or first
+    if of_files(procedure):
+        belongs_to = file_of(procedure)
     found, memory, made = [], [], []
     for parameter in procedure.parameters:
         if parameters.is_object(parameter) or parameters.is_request(parameter):

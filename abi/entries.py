@@ -31,6 +31,7 @@ FREES = {
     "MPI_Session_finalize": ("session", "MPI_SESSION_NULL"),
     "MPI_Request_free": ("request", "MPI_REQUEST_NULL"),
     "MPI_Win_free": ("win", "MPI_WIN_NULL"),
+    "MPI_File_close": ("fh", "MPI_FILE_NULL"),
 }
 
 
@@ -161,7 +162,10 @@ class EntryWriter:
         kind = "Entry"
         if self.entry.notes & {"anytime", "free"}:
             kind = "AnytimeEntry"
-        return f"    {kind} entry(calls::{self.procedure.name});"
+        opening = f"    {kind} entry(calls::{self.procedure.name});"
+        if kind == "Entry" and checks.of_files(self.procedure):
+            opening += "\n    entry.of_files();"
+        return opening
 
     def objects(self, except_names=()):
         """Declarations of the objects behind handles."""

@@ -17,6 +17,7 @@ OBJECTS = {
     "REQUEST": "message::Request",
     "SESSION": "comm::Session",
     "WINDOW": "rma::Window",
+    "FILE": "io::File",
 }
 
 # Procedures that take MPI_REQUEST_NULL: the core gets a null Request.
@@ -36,9 +37,10 @@ def needs_info(procedure):
         ("_set_info", "_set_fortran_info"))
 
 
-# Calls that also take a null handle, which has a name of its own: the core gets a null pointer.
+# Calls that also take a null handle, which has a name or handler of its own: the core gets a null pointer.
 NAMES_NULL = {("MPI_Comm_get_name", "COMMUNICATOR"), ("MPI_Type_get_name", "DATATYPE"),
-              ("MPI_Win_get_name", "WINDOW")}
+              ("MPI_Win_get_name", "WINDOW"), ("MPI_File_set_errhandler", "FILE"),
+              ("MPI_File_get_errhandler", "FILE"), ("MPI_File_call_errhandler", "FILE")}
 
 
 def takes_null(procedure, parameter):

@@ -21,7 +21,8 @@ namespace {
 
 void print(const Finding& finding) {
     static constexpr const char* words[] = {"ok", "note", "hinders", "prevents"};
-    std::printf("%-9s %-15s %s\n", words[finding.weight], finding.subject.c_str(), finding.what.c_str());
+    std::printf("%-9s %-15s %s\n", words[finding.weight], finding.subject.c_str(),
+                finding.what.c_str());
     if (!finding.mend.empty()) {
         std::printf("%25s mend: %s\n", "", finding.mend.c_str());
     }
@@ -47,7 +48,8 @@ bool has_numpy(const std::string& python) {
     const char* words[] = {python.c_str(), "-c", "import numpy", nullptr};
     pid_t child = 0;
     int status = 0;
-    const bool ran = posix_spawnp(&child, words[0], &quietly, nullptr, const_cast<char* const*>(words), environ) == 0 &&
+    const bool ran = posix_spawnp(&child, words[0], &quietly, nullptr,
+                                  const_cast<char* const*>(words), environ) == 0 &&
                      waitpid(child, &status, 0) == child;
     posix_spawn_file_actions_destroy(&quietly);
     return ran && status == 0;
@@ -57,8 +59,8 @@ bool has_numpy(const std::string& python) {
 void add_finding(void* context, int weight, const char* file, const char* what, const char* mend) {
     static constexpr Finding::Weight weights[] = {Finding::hinders, Finding::note, Finding::note};
     auto* findings = static_cast<std::vector<Finding>*>(context);
-    findings->push_back({weights[std::clamp(weight, 0, 2)], "as an image",
-                         std::string(file) + ": " + what, mend});
+    findings->push_back(
+        {weights[std::clamp(weight, 0, 2)], "as an image", std::string(file) + ": " + what, mend});
 }
 
 } // namespace
@@ -70,13 +72,16 @@ std::vector<Finding> examine_installation() {
     findings.push_back(part("threads, fibres", own + launch::libexec_folder + "warren-rank-host",
                             "ranks can be threads and fibres", "install all of Warren"));
     findings.push_back(part("MPICH's ABI", libraries + "mpich-abi/libmpi.so.12",
-                            "programs that were built for MPICH and its kin run", "install all of Warren"));
+                            "programs that were built for MPICH and its kin run",
+                            "install all of Warren"));
     findings.push_back(part("Open MPI's ABI", libraries + "openmpi-abi/libmpi.so.40",
                             "programs that were built for Open MPI run", "install all of Warren"));
     findings.push_back(part("touches", libraries + "warren/libwarren-tracker.so",
-                            "warren locality record finds out who touches a page first", "install all of Warren"));
+                            "warren locality record finds out who touches a page first",
+                            "install all of Warren"));
     if (is_there(libraries + "warren/dynamorio/libdynamorio.so")) {
-        findings.push_back({Finding::good, "counts", "warren locality record --mode counts counts every access"});
+        findings.push_back(
+            {Finding::good, "counts", "warren locality record --mode counts counts every access"});
     } else {
         findings.push_back({Finding::note, "counts", "no DynamoRIO: --mode counts is left out",
                             "./quickstart in a source tree builds it"});
@@ -85,7 +90,8 @@ std::vector<Finding> examine_installation() {
     if (has_numpy(python)) {
         findings.push_back({Finding::good, "reports", python + " has numpy"});
     } else {
-        findings.push_back({Finding::hinders, "reports", python + " has no numpy: warren locality report can't run",
+        findings.push_back({Finding::hinders, "reports",
+                            python + " has no numpy: warren locality report can't run",
                             "pip install numpy, or name another Python in WARREN_PYTHON"});
     }
     return findings;
@@ -93,14 +99,16 @@ std::vector<Finding> examine_installation() {
 
 std::vector<Finding> examine_program(const std::string& path) {
     if (access(path.c_str(), R_OK | X_OK) != 0) {
-        return {{Finding::prevents, "program", path + ": " + std::strerror(errno), "name an executable file by its path"}};
+        return {{Finding::prevents, "program", path + ": " + std::strerror(errno),
+                 "name an executable file by its path"}};
     }
     std::vector<Finding> findings;
     const std::string own = launch::own_folder();
-    const launch::ForeignNeed need = launch::foreign_need(path);
+    const launch::ForeignNeed need = launch::foreign_need(path, own);
     switch (need.abi) {
     case launch::Abi::standard:
-        findings.push_back({Finding::good, "ABI", "the standard's: " + need.needed_by + " needs " + need.library});
+        findings.push_back(
+            {Finding::good, "ABI", "the standard's: " + need.needed_by + " needs " + need.library});
         break;
     case launch::Abi::mpich:
     case launch::Abi::openmpi:
@@ -108,7 +116,8 @@ std::vector<Finding> examine_program(const std::string& path) {
         break;
     case launch::Abi::unknown:
         findings.push_back({Finding::note, "ABI",
-                            "no file of the program names an MPI library: it is a script, is linked statically, or "
+                            "no file of the program names an MPI library: it is a script, is "
+                            "linked statically, or "
                             "opens its library when it runs"});
     }
     std::vector<Finding> as_image;

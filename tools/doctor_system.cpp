@@ -46,15 +46,16 @@ std::string field(const char* path, const std::string& name) {
 Finding processors() {
     const launch::CpuSet allowed = launch::CpuSet::allowed();
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
-    const std::string text = std::to_string(allowed.count()) + " of " + std::to_string(online) + " may be used (CPUs " +
-                             allowed.text() + ")";
+    const std::string text = std::to_string(allowed.count()) + " of " + std::to_string(online) +
+                             " may be used (CPUs " + allowed.text() + ")";
     if (const unsigned quota = launch::processor_quota(); quota != 0 && quota < allowed.count()) {
         return {Finding::note, "processors",
                 text + "; the control group grants the time of " + std::to_string(quota),
                 "raise cpu.max, or give ranks no more processors than that (taskset)"};
     }
     if (allowed.count() < static_cast<unsigned>(online)) {
-        return {Finding::note, "processors", text + ": a cpuset or an affinity leaves the others out"};
+        return {Finding::note, "processors",
+                text + ": a cpuset or an affinity leaves the others out"};
     }
     return {Finding::good, "processors", text};
 }
@@ -71,14 +72,16 @@ Finding memory_files() {
 Finding single_copy() {
     const Probe probe = probe_single_copy();
     if (probe.allowed) {
-        return {Finding::good, "single copy", "allowed: large messages of processes are copied once"};
+        return {Finding::good, "single copy",
+                "allowed: large messages of processes are copied once"};
     }
     const std::string scope = ptrace_scope();
     const bool by_scope = scope == "2" || scope == "3";
     return {Finding::hinders, "single copy",
             (probe.refusal.empty() ? std::string("unknown") : "refused (" + probe.refusal + ")") +
                 ": large messages of processes are copied twice",
-            by_scope ? "sysctl kernel.yama.ptrace_scope=1" : "start the container with --cap-add=SYS_PTRACE, or use --ranks threads"};
+            by_scope ? "sysctl kernel.yama.ptrace_scope=1"
+                     : "start the container with --cap-add=SYS_PTRACE, or use --ranks threads"};
 }
 
 Finding fences() {
@@ -92,7 +95,8 @@ Finding fences() {
 Finding io_uring() {
     const Probe probe = probe_io_uring();
     return {Finding::good, "io_uring",
-            (probe.allowed ? std::string("allowed") : "refused (" + probe.refusal + ")") + "; one node doesn't need it"};
+            (probe.allowed ? std::string("allowed") : "refused (" + probe.refusal + ")") +
+                "; one node doesn't need it"};
 }
 
 Finding seccomp() {
@@ -103,7 +107,8 @@ Finding seccomp() {
 }
 
 Finding container() {
-    for (const auto& [file, name] : {std::pair{"/.dockerenv", "Docker"}, {"/run/.containerenv", "Podman"},
+    for (const auto& [file, name] : {std::pair{"/.dockerenv", "Docker"},
+                                     {"/run/.containerenv", "Podman"},
                                      {"/.singularity.d", "Apptainer"}}) {
         if (access(file, F_OK) == 0) {
             return {Finding::note, "container", std::string(name) + " (" + file + ")"};
@@ -116,12 +121,14 @@ Finding descriptors() {
     rlimit limit{};
     getrlimit(RLIMIT_NOFILE, &limit);
     const std::uint64_t ranks = launch::ranks_within(limit.rlim_max);
-    const std::string text = "mpiexec can raise them to " + number(limit.rlim_max) + ": " + number(ranks) + " ranks";
+    const std::string text =
+        "mpiexec can raise them to " + number(limit.rlim_max) + ": " + number(ranks) + " ranks";
     if (ranks >= many_ranks) {
         return {Finding::good, "descriptors", text};
     }
     return {ranks == 0 ? Finding::prevents : Finding::hinders, "descriptors", text,
-            "ulimit -Hn " + number(launch::descriptors_for(many_ranks, false)) + " (LimitNOFILE, --ulimit nofile)"};
+            "ulimit -Hn " + number(launch::descriptors_for(many_ranks, false)) +
+                " (LimitNOFILE, --ulimit nofile)"};
 }
 
 Finding processes() {
@@ -144,7 +151,8 @@ Finding processes() {
     if (most >= 2 * many_ranks) {
         return {Finding::good, "processes", text};
     }
-    return {Finding::hinders, "processes", text + ": ranks that are processes or threads can't be more",
+    return {Finding::hinders, "processes",
+            text + ": ranks that are processes or threads can't be more",
             "raise it, or use --ranks fibres"};
 }
 
@@ -164,14 +172,19 @@ Finding memory() {
     rlimit addresses{};
     getrlimit(RLIMIT_AS, &addresses);
     if (addresses.rlim_cur != RLIM_INFINITY) {
-        return {Finding::hinders, "memory", "ulimit -v is " + number(addresses.rlim_cur / 1024) +
-                " kB: thread and fibre ranks reserve more addresses than they use", "ulimit -v unlimited"};
+        return {Finding::hinders, "memory",
+                "ulimit -v is " + number(addresses.rlim_cur / 1024) +
+                    " kB: thread and fibre ranks reserve more addresses than they use",
+                "ulimit -v unlimited"};
     }
     if (number_in("/proc/sys/vm/overcommit_memory").value_or(0) == 2) {
-        return {Finding::hinders, "memory", "vm.overcommit_memory is 2: addresses count as memory, of which ranks reserve more than they use",
+        return {Finding::hinders, "memory",
+                "vm.overcommit_memory is 2: addresses count as memory, of which ranks reserve more "
+                "than they use",
                 "sysctl vm.overcommit_memory=0"};
     }
-    return {limit.empty() ? Finding::good : Finding::note, "memory", limit.empty() ? "no limit" : limit};
+    return {limit.empty() ? Finding::good : Finding::note, "memory",
+            limit.empty() ? "no limit" : limit};
 }
 
 Finding huge_pages() {
@@ -187,20 +200,26 @@ Finding huge_pages() {
 Finding page_faults() {
     const std::string level = first_line("/proc/sys/kernel/perf_event_paranoid");
     if (level.empty()) {
-        return {Finding::hinders, "page faults", "the kernel has no events: warren locality record sees no faults"};
+        return {Finding::hinders, "page faults",
+                "the kernel has no events: warren locality record sees no faults"};
     }
     if (geteuid() != 0 && std::atoi(level.c_str()) > 2) {
-        return {Finding::hinders, "page faults", "kernel.perf_event_paranoid is " + level + ": warren locality record sees no faults",
+        return {Finding::hinders, "page faults",
+                "kernel.perf_event_paranoid is " + level +
+                    ": warren locality record sees no faults",
                 "sysctl kernel.perf_event_paranoid=2"};
     }
     return {Finding::good, "page faults", "warren locality record may see them"};
 }
 
 Finding launcher() {
-    for (const auto& [variable, name] : {std::pair{"SLURM_JOB_ID", "a Slurm job"}, {"PBS_JOBID", "a PBS job"},
-                                         {"FLUX_URI", "a Flux instance"}, {"LSB_JOBID", "an LSF job"}}) {
+    for (const auto& [variable, name] : {std::pair{"SLURM_JOB_ID", "a Slurm job"},
+                                         {"PBS_JOBID", "a PBS job"},
+                                         {"FLUX_URI", "a Flux instance"},
+                                         {"LSB_JOBID", "an LSF job"}}) {
         if (const char* value = std::getenv(variable)) {
-            return {Finding::note, "launcher", "inside " + std::string(name) + " (" + variable + "=" + value + ")"};
+            return {Finding::note, "launcher",
+                    "inside " + std::string(name) + " (" + variable + "=" + value + ")"};
         }
     }
     return {Finding::good, "launcher", "mpiexec; no batch system"};
@@ -209,8 +228,9 @@ Finding launcher() {
 } // namespace
 
 std::vector<Finding> examine_system() {
-    return {processors(), memory(),   memory_files(), single_copy(), fences(),    io_uring(),    seccomp(),
-            container(),  descriptors(), processes(),  mappings(),    huge_pages(), page_faults(), launcher()};
+    return {processors(), memory(),     memory_files(), single_copy(), fences(),
+            io_uring(),   seccomp(),    container(),    descriptors(), processes(),
+            mappings(),   huge_pages(), page_faults(),  launcher()};
 }
 
 } // namespace warren::tools

@@ -2,6 +2,7 @@
 // in MPI and OpenMP, with a driver in C++ and kernels in Fortran (kernel.f90).
 //
 //     mpiexec -n 1 advection [--points 256,128,128] [--steps 20] [--version baseline]
+//                           [--checkpoint FILE]
 //
 // The program of Diener et al., "Improving the memory access locality of hybrid MPI applications"
 // (2017), for the locality analyser: its versions differ only in who touches u_buffer first.
@@ -9,6 +10,7 @@
 //     manual     a parallel loop writes it between reserve() and resize() (the paper's figure 3)
 //     allocator  warren::FirstTouchAllocator (warren/first_touch.hpp)
 // Ranks divide x among them, and exchange the columns next to their borders; threads divide z.
+// With a checkpoint, the state is written to the file after half of the steps, and read again.
 // Prints the time and the largest difference to the exact solution u(x, t) = u(x - t, 0), and fails
 // if that is more than the method's.
 
@@ -27,6 +29,7 @@
 #include <mpi.h>
 #include <omp.h>
 
+#include "checkpoint.hpp"
 #include "grid.hpp"
 #include "warren/first_touch.hpp"
 
@@ -45,6 +48,7 @@ struct Options {
     std::array<int, 3> points{256, 128, 128}; // in x, y, z
     int steps = 20;
     std::string version = "baseline";
+    std::string checkpoint; // file; none: ""
 };
 
 Options parse(int argc, char** argv) {
@@ -61,6 +65,8 @@ Options parse(int argc, char** argv) {
             options.steps = std::stoi(value);
         } else if (name == "--version") {
             options.version = value;
+        } else if (name == "--checkpoint") {
+            options.checkpoint = value;
         } else {
             throw std::invalid_argument("unknown option " + name);
         }
@@ -141,6 +147,11 @@ bool solve(double* u, const Grid& grid, const Options& options, int threads) {
     MPI_Barrier(MPI_COMM_WORLD);
     const double begin = MPI_Wtime();
     for (int count = 0; count < options.steps; ++count) {
+        if (count == options.steps / 2 && !options.checkpoint.empty()) {
+            advection::write_checkpoint(options.checkpoint, u, grid, options.points);
+            std::fill(u, u + grid.count(), 0.0);
+            advection::read_checkpoint(options.checkpoint, u, grid, options.points);
+        }
         step(u, grid, halo, time_step);
     }
     MPI_Barrier(MPI_COMM_WORLD);

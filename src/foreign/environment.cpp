@@ -44,13 +44,13 @@ WARREN_FOREIGN(int, File_get_view,
         core.File_get_view(handle::File::core(fh), disp, etype_.data(), filetype_.data(), datarep));
 }
 
-// The core refuses them: conversions come with files, and their functions then need adapters.
-WARREN_FOREIGN(int, Register_datarep, (const char* datarep, void*, void*, void*, void*)) {
-    return foreign_error(core.Register_datarep(datarep, nullptr, nullptr, nullptr, nullptr));
+// Not offered: the functions are given datatypes, and would need adapters.
+WARREN_FOREIGN(int, Register_datarep, (const char*, void*, void*, void*, void*)) {
+    return foreign_error(MPI_ERR_UNSUPPORTED_OPERATION);
 }
 
-WARREN_FOREIGN(int, Register_datarep_c, (const char* datarep, void*, void*, void*, void*)) {
-    return foreign_error(core.Register_datarep_c(datarep, nullptr, nullptr, nullptr, nullptr));
+WARREN_FOREIGN(int, Register_datarep_c, (const char*, void*, void*, void*, void*)) {
+    return foreign_error(MPI_ERR_UNSUPPORTED_OPERATION);
 }
 
 // The arrays mean something at the root only.

@@ -14,6 +14,8 @@ enum class On {
     self,         // MPI_COMM_SELF
     handler,      // the error handler among the arguments
     window,       // good.win
+    file,         // good.file
+    null_file,    // MPI_FILE_NULL
 };
 
 struct WrongCall {
@@ -37,7 +39,8 @@ struct Good {
     MPI_Datatype datatypes[4] = {MPI_INT, MPI_INT, MPI_INT, MPI_INT};
     MPI_Op op = MPI_SUM;
     MPI_Session session = MPI_SESSION_NULL;
-    MPI_Win win = MPI_WIN_NULL;             // of good.comm
+    MPI_Win win = MPI_WIN_NULL; // of good.comm
+    MPI_File file = MPI_FILE_NULL;
     MPI_Request request = MPI_REQUEST_NULL; // persistent and inactive
     MPI_Request requests[4] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL,
                                MPI_REQUEST_NULL};
@@ -66,6 +69,7 @@ struct Freed {
     MPI_Message message;
     MPI_Session session;
     MPI_Win win;
+    MPI_File file;
 } freed;
 
 MPI_Datatype uncommitted;
@@ -116,6 +120,39 @@ void count_window_error(MPI_Win* win, int* code, ...) {
     handled_code = *code;
 }
 
+// Counts as if it were good.comm's or MPI_COMM_SELF's.
+void count_file_error(MPI_File* file, int* code, ...) {
+    ++handled;
+    handled_on = *file == good.file       ? good.comm
+                 : *file == MPI_FILE_NULL ? MPI_COMM_SELF
+                                          : MPI_COMM_NULL;
+    handled_code = *code;
+}
+
+// Of the calling rank alone.
+MPI_File open_file() {
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    char name[64];
+    std::snprintf(name, sizeof name, "wrong_arguments_file_%d", rank);
+    MPI_File file;
+    MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
+                  MPI_INFO_NULL, &file);
+    return file;
+}
+
+void make_files() {
+    MPI_Errhandler counting;
+    MPI_File_create_errhandler(count_file_error, &counting);
+    MPI_File stale = open_file();
+    freed.file = stale;
+    MPI_File_close(&stale);
+    good.file = open_file();
+    MPI_File_set_errhandler(good.file, counting);
+    MPI_File_set_errhandler(MPI_FILE_NULL, counting);
+    MPI_Errhandler_free(&counting);
+}
+
 void user_function(void*, void*, int*, MPI_Datatype*) {}
 
 void make_objects() {
@@ -134,6 +171,7 @@ void make_objects() {
     MPI_Win_create_errhandler(count_window_error, &counting_windows);
     MPI_Win_set_errhandler(good.win, counting_windows);
     MPI_Errhandler_free(&counting_windows);
+    make_files();
     MPI_Info_create(&good.info);
     MPI_Recv_init(good.buffer, 1, MPI_INT, MPI_PROC_NULL, 0, good.comm, &good.request);
 
@@ -183,9 +221,10 @@ bool check(const WrongCall& wrong) {
     const int code = wrong.call();
     int error_class = code;
     MPI_Error_class(code, &error_class);
-    const MPI_Comm expected = wrong.on == On::communicator || wrong.on == On::window ? good.comm
-                              : wrong.on == On::self                                 ? MPI_COMM_SELF
-                                                     : MPI_COMM_NULL;
+    const MPI_Comm expected =
+        wrong.on == On::communicator || wrong.on == On::window || wrong.on == On::file ? good.comm
+        : wrong.on == On::self || wrong.on == On::null_file ? MPI_COMM_SELF
+                                                            : MPI_COMM_NULL;
     if (error_class == wrong.error_class && handled == 1 && handled_on == expected &&
         handled_code == code) {
         char text[MPI_MAX_ERROR_STRING];
@@ -221,6 +260,7 @@ int main(int argc, char** argv) {
     MPI_Type_free(&uncommitted);
     MPI_Comm_free(&good.comm);
     MPI_Win_free(&good.win);
+    MPI_File_close(&good.file);
     MPI_Session_finalize(&good.session);
     MPI_Errhandler_free(&good.comm_handler);
     MPI_Errhandler_free(&good.session_handler);

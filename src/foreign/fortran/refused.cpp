@@ -28,10 +28,8 @@ WARREN_FORTRAN(comm_spawn_multiple, COMM_SPAWN_MULTIPLE,
 }
 
 WARREN_FORTRAN(register_datarep, REGISTER_DATAREP,
-               (char* datarep, void*, void*, void*, MPI_Aint*, int* ierror, std::size_t length)) {
-    StringIn datarep_(datarep, length);
-    finish(ierror, foreign_error(
-                       core.Register_datarep(datarep_.data(), nullptr, nullptr, nullptr, nullptr)));
+               (char*, void*, void*, void*, MPI_Aint*, int* ierror, std::size_t)) {
+    finish(ierror, foreign_error(MPI_ERR_UNSUPPORTED_OPERATION));
 }
 
 // Its address is the constant; nobody calls it.

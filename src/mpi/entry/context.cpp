@@ -1,4 +1,5 @@
 #include "mpi/entry/context.hpp"
+#include "mpi/entry/file_release.hpp"
 #include "mpi/entry/window_release.hpp"
 
 #include <sys/syscall.h>
@@ -35,6 +36,7 @@ Context::Context(RankState& own_home, Enrolment&& enrolment)
 Context::~Context() {
     // Frees what the program has not freed, without calling the program's functions.
     end_idle_requests(*this);
+    files.for_each([this](io::File& file) { release_attached(*this, file); });
     windows.for_each([this](rma::Window& window) { release_attached(*this, window); });
     communicators.for_each([this](comm::Communicator& communicator) {
         delete std::exchange(communicator.attributes, nullptr);

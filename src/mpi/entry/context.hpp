@@ -19,6 +19,7 @@
 #include "mpi/entry/partitioned.hpp"
 #include "mpi/entry/process.hpp"
 #include "mpi/entry/rank_state.hpp"
+#include "mpi/io/file.hpp"
 #include "mpi/message/engine.hpp"
 #include "mpi/message/send_buffer.hpp"
 #include "mpi/op/op.hpp"
@@ -50,6 +51,8 @@ struct Context {
     comm::Sessions sessions;
     PartitionedMatching partitioned;
     LateHandleTable<rma::Window> windows;
+    LateHandleTable<io::File> files;
+    io::Representations representations; // of data in files
 
     // The communicator that the running call's failure belongs to, when it isn't one of the call's
     // arguments (a request's): set by set_failed_on() of mpi/entry/release.hpp, under the lock.

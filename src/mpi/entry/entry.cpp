@@ -1,5 +1,6 @@
 #include "mpi/entry/entry.hpp"
 
+#include "mpi/entry/file_release.hpp"
 #include "mpi/entry/tool_information.hpp"
 
 namespace warren::mpi {
@@ -25,6 +26,8 @@ const char* null_handle_name(int error_class) {
         return "MPI_SESSION_NULL";
     case MPI_ERR_WIN:
         return "MPI_WIN_NULL";
+    case MPI_ERR_FILE:
+        return "MPI_FILE_NULL";
     default:
         return "MPI_REQUEST_NULL";
     }
@@ -33,16 +36,21 @@ const char* null_handle_name(int error_class) {
 bool is_null_handle(const void* handle) {
     return handle == MPI_COMM_NULL || handle == MPI_DATATYPE_NULL || handle == MPI_GROUP_NULL ||
            handle == MPI_OP_NULL || handle == MPI_INFO_NULL || handle == MPI_ERRHANDLER_NULL ||
-           handle == MPI_SESSION_NULL || handle == MPI_WIN_NULL || handle == MPI_REQUEST_NULL ||
-           handle == MPI_MESSAGE_NULL;
+           handle == MPI_SESSION_NULL || handle == MPI_WIN_NULL || handle == MPI_FILE_NULL ||
+           handle == MPI_REQUEST_NULL || handle == MPI_MESSAGE_NULL;
 }
 
 } // namespace
 
 int Entry::failed(Error error) {
+    if (object_ != nullptr && belongs_to_ == BelongsTo::file) {
+        return raise_on_file(context, call_,
+                             object_ == this ? nullptr : static_cast<io::File*>(object_), error);
+    }
     if (object_ != nullptr) {
-        return is_window_ ? raise(context, call_, *static_cast<rma::Window*>(object_), error)
-                          : raise(context, call_, *static_cast<comm::Session*>(object_), error);
+        return belongs_to_ == BelongsTo::window
+                   ? raise(context, call_, *static_cast<rma::Window*>(object_), error)
+                   : raise(context, call_, *static_cast<comm::Session*>(object_), error);
     }
     if (handler_ != nullptr) {
         return raise_for_new(call_, *handler_, comm::ErrorHandler::Kind::communicator, error);
@@ -59,11 +67,13 @@ int AnytimeEntry::failed(Error error) {
 
 int Entry::failed_under_lock(Error error) {
     comm::Communicator* communicator = std::exchange(context.failed_on, nullptr);
+    io::File* file = communicator != nullptr ? file_of(context, *communicator) : nullptr;
     context.rank.lock.unlock();
     if (communicator == nullptr) {
         return failed(error);
     }
-    const int code = raise(context, call_, communicator, error);
+    const int code = file != nullptr ? raise_on_file(context, call_, file, error)
+                                     : raise(context, call_, communicator, error);
     const std::lock_guard guard(context.rank.lock);
     release(context, *communicator);
     return code;

@@ -142,7 +142,7 @@ class Entry : public PlainChecks {
     bool find(const char* name, MPI_Session handle, comm::Session*& object) {
         object = context.sessions.find(handle);
         object_ = object;
-        is_window_ = false;
+        belongs_to_ = BelongsTo::session;
         return object != nullptr || no_object(MPI_ERR_SESSION, name, "session", handle);
     }
     // The handler of a communicator to be made, which failures of the call belong to.
@@ -155,12 +155,26 @@ class Entry : public PlainChecks {
     bool find(const char* name, MPI_Win handle, rma::Window*& object) {
         object = context.windows.find(handle);
         object_ = object;
-        is_window_ = true;
+        belongs_to_ = BelongsTo::window;
         return object != nullptr || no_object(MPI_ERR_WIN, name, "window", handle);
     }
     bool find_or_null(const char* name, MPI_Win handle, rma::Window*& object) {
         object = nullptr;
         return handle == MPI_WIN_NULL || find(name, handle, object);
+    }
+    // Failures of the call belong to its file, or to MPI_FILE_NULL while it has none.
+    void of_files() {
+        object_ = this; // stands for MPI_FILE_NULL
+        belongs_to_ = BelongsTo::file;
+    }
+    bool find(const char* name, MPI_File handle, io::File*& object) {
+        object = context.files.find(handle);
+        object_ = object != nullptr ? static_cast<void*>(object) : this;
+        return object != nullptr || no_object(MPI_ERR_FILE, name, "file", handle);
+    }
+    bool find_or_null(const char* name, MPI_File handle, io::File*& object) {
+        object = nullptr;
+        return handle == MPI_FILE_NULL || find(name, handle, object);
     }
     // The alternative to find_committed for what MPI_NO_OP makes meaningless.
     [[gnu::cold]] bool of_no_op(MPI_Op op, const datatype::Datatype*& object);
@@ -275,10 +289,11 @@ class Entry : public PlainChecks {
                                        const datatype::Datatype* received);
 
     comm::Communicator* communicator_ = nullptr;
-    // A session or window that failures of the call belong to, and which of them it is: that is set
-    // with it only, since every call pays for what is set beforehand.
+    // A session, window or file that failures of the call belong to, and which of them it is: that
+    // is set with it only, since every call pays for what is set beforehand.
     void* object_ = nullptr;
-    bool is_window_;
+    enum class BelongsTo : std::uint8_t { session, window, file };
+    BelongsTo belongs_to_;
     comm::ErrorHandler* handler_ = nullptr;
 };
 

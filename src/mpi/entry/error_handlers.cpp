@@ -35,14 +35,6 @@ Error check_code(const ErrorCodes& codes, const char* name, int code) {
     return {};
 }
 
-Error check_no_file(MPI_File file) {
-    if (file != MPI_FILE_NULL) {
-        return fail(MPI_ERR_FILE, "the file handle %p is not MPI_FILE_NULL, and no file is open",
-                    static_cast<void*>(file));
-    }
-    return {};
-}
-
 } // namespace
 
 Error check_kind(const comm::ErrorHandler& handler, Kind kind, const char* objects) {
@@ -178,40 +170,31 @@ Error win_call_errhandler(Context& context, rma::Window& win, int errorcode) {
     return {};
 }
 
-Error file_set_errhandler(Context& context, MPI_File file, comm::ErrorHandler& errhandler) {
-    if (Error error = check_no_file(file)) {
-        return error;
-    }
+namespace {
+
+comm::ErrorHandler*& handler_place(Context& context, io::File* file) {
+    return file != nullptr ? file->error_handler : context.file_error_handler;
+}
+
+} // namespace
+
+Error file_set_errhandler(Context& context, io::File* file, comm::ErrorHandler& errhandler) {
     if (Error error = check_kind(errhandler, Kind::file, "files")) {
         return error;
     }
-    set_handler(context, context.file_error_handler, errhandler);
+    set_handler(context, handler_place(context, file), errhandler);
     return {};
 }
 
-Error file_get_errhandler(Context& context, MPI_File file, MPI_Errhandler* errhandler) {
-    if (Error error = check_no_file(file)) {
-        return error;
-    }
+Error file_get_errhandler(Context& context, io::File* file, MPI_Errhandler* errhandler) {
     *errhandler =
-        share_handler(context, context.file_error_handler, context.error_handlers.returns());
+        share_handler(context, handler_place(context, file), context.error_handlers.returns());
     return {};
 }
 
-Error file_call_errhandler(Context& context, MPI_File fh, int errorcode) {
-    if (Error error = check_no_file(fh)) {
-        return error;
-    }
-    const comm::ErrorHandler* handler = context.file_error_handler;
-    if (handler == nullptr || handler->kind() == Kind::returns) {
-        return {};
-    }
-    if (handler->kind() == Kind::file) {
-        handler->call(fh, errorcode);
-        return {};
-    }
-    const std::string text = "MPI_File_call_errhandler: code " + std::to_string(errorcode);
-    end_job(context, node::JobEnd::fatal_error, errorcode, text.c_str());
+Error file_call_errhandler(Context& context, io::File* fh, int errorcode) {
+    call_handler(context, fh, errorcode);
+    return {};
 }
 
 } // namespace warren::mpi

@@ -51,9 +51,9 @@ Error win_get_errhandler(Context& context, rma::Window& win, MPI_Errhandler* err
 Error win_call_errhandler(Context& context, rma::Window& win, int errorcode);
 Error comm_call_errhandler(Context& context, comm::Communicator& comm, int errorcode);
 
-// Handlers of files. Only MPI_FILE_NULL exists; new files get its handler.
-Error file_set_errhandler(Context& context, MPI_File file, comm::ErrorHandler& errhandler);
-Error file_get_errhandler(Context& context, MPI_File file, MPI_Errhandler* errhandler);
-Error file_call_errhandler(Context& context, MPI_File fh, int errorcode);
+// Handlers of files; null: of MPI_FILE_NULL, whose handler new files get.
+Error file_set_errhandler(Context& context, io::File* file, comm::ErrorHandler& errhandler);
+Error file_get_errhandler(Context& context, io::File* file, MPI_Errhandler* errhandler);
+Error file_call_errhandler(Context& context, io::File* fh, int errorcode);
 
 } // namespace warren::mpi

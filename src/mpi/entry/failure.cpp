@@ -1,4 +1,5 @@
 #include "mpi/entry/failure.hpp"
+#include "mpi/entry/file_release.hpp"
 #include "mpi/entry/window_release.hpp"
 
 #include <algorithm>
@@ -35,6 +36,21 @@ std::string name_of(Context& context, const comm::Communicator& communicator) {
 std::string name_of(const rma::Window& window) {
     return !window.name.empty() ? window.name
                                 : "a window of " + std::to_string(window.size()) + " ranks";
+}
+
+std::string name_of(const io::File* file) {
+    return file != nullptr ? "file " + file->path() : "MPI_FILE_NULL";
+}
+
+// The place of a file's handler; nobody has set one: errors return.
+comm::ErrorHandler* const& handler_of(Context& context, io::File* file) {
+    comm::ErrorHandler*& place = file != nullptr ? file->error_handler : context.file_error_handler;
+    if (place == nullptr) {
+        const std::lock_guard lock(context.process.mutex);
+        place = &context.error_handlers.returns();
+        context.error_handlers.retain(*place);
+    }
+    return place;
 }
 
 void say(const char* text) {
@@ -187,6 +203,11 @@ void call_handler(Context& context, rma::Window& window, int code) {
          "MPI_Win_call_errhandler", name_of(window), code);
 }
 
+void call_handler(Context& context, io::File* file, int code) {
+    call(context, handler_of(context, file), comm::ErrorHandler::Kind::file, handle_of(file),
+         "MPI_File_call_errhandler", name_of(file), code);
+}
+
 namespace {
 
 // Where errors without an object go: MPI_COMM_SELF since MPI 4.0, MPI_COMM_WORLD before. Programs
@@ -217,6 +238,11 @@ int raise(Context& context, std::uint32_t call, comm::Session& session, Error er
 int raise(Context& context, std::uint32_t call, rma::Window& window, Error error) {
     return raise_on(context, call, window.error_handler, comm::ErrorHandler::Kind::window,
                     handle_of(window), name_of(window), error);
+}
+
+int raise_on_file(Context& context, std::uint32_t call, io::File* file, Error error) {
+    return raise_on(context, call, handler_of(context, file), comm::ErrorHandler::Kind::file,
+                    handle_of(file), name_of(file), error);
 }
 
 int raise_for_new(std::uint32_t call, comm::ErrorHandler& handler, comm::ErrorHandler::Kind kind,

@@ -18,6 +18,8 @@ namespace warren::mpi {
 
 [[gnu::cold]] int raise(Context& context, std::uint32_t call, comm::Session& session, Error error);
 [[gnu::cold]] int raise(Context& context, std::uint32_t call, rma::Window& window, Error error);
+// Null: no file, but MPI_FILE_NULL.
+[[gnu::cold]] int raise_on_file(Context& context, std::uint32_t call, io::File* file, Error error);
 
 // raise() for calls that make an object with an error handler: the new handler gets errors of the
 // call itself. The object does not exist then, so a user's function gets a null handle. Calls of
@@ -29,6 +31,7 @@ namespace warren::mpi {
 void call_handler(Context& context, comm::Communicator& communicator, int code);
 void call_handler(Context& context, comm::Session& session, int code);
 void call_handler(Context& context, rma::Window& window, int code);
+void call_handler(Context& context, io::File* file, int code);
 
 // raise() for calls that may precede MPI_Init or follow MPI_Finalize, where errors are fatal.
 [[gnu::cold]] int raise_anytime(std::uint32_t call, Error error);

@@ -128,6 +128,9 @@ Error cancel(Context& context, Request& request) {
     if (request.operation == Operation::collective) {
         return fail(MPI_ERR_REQUEST, "a collective operation cannot be cancelled");
     }
+    if (request.operation == Operation::file) {
+        return fail(MPI_ERR_REQUEST, "a file access cannot be cancelled");
+    }
     if (request.operation == Operation::combined) {
         return fail(MPI_ERR_REQUEST, "a send and receive in one cannot be cancelled");
     }

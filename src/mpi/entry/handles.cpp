@@ -102,7 +102,10 @@ MPI_Errhandler errhandler_fromint(int errhandler) {
 }
 
 MPI_File file_fromint(int file) {
-    return only_predefined(file, MPI_FILE_NULL);
+    return from_integer(file, MPI_FILE_NULL, [](Context& context, int integer) {
+        return static_cast<MPI_File>(
+            context.files.from_integer(static_cast<std::uint32_t>(integer)));
+    });
 }
 
 MPI_Group group_fromint(int group) {

@@ -26,6 +26,10 @@ namespace warren::rma {
 class Window;
 }
 
+namespace warren::io {
+class File;
+}
+
 namespace warren::mpi {
 struct Context;
 }

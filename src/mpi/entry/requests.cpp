@@ -135,6 +135,9 @@ Error end_any_request(Context& context, Request& request, MPI_Request* handle, M
     if (request.operation == Operation::generalised) [[unlikely]] {
         MPI_Status own;
         error = end_generalised(request, status != nullptr ? *status : own);
+    } else if (request.operation == Operation::file) {
+        error = end_file_access(request);
+        set_status(status, request.outcome);
     } else {
         set_status(status, request.outcome);
         if (request.outcome.error_class != MPI_SUCCESS) [[unlikely]] {

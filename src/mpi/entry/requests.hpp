@@ -95,4 +95,7 @@ Error query_generalised(message::Request& request, MPI_Status& status);
 // Asks for the status of a request that ends, and calls its free function, which may fail, too.
 Error end_generalised(message::Request& request, MPI_Status& status);
 
+// Nonblocking file accesses (files_nonblocking.cpp): their outcome's bytes, and their error.
+Error end_file_access(message::Request& request);
+
 } // namespace warren::mpi

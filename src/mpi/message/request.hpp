@@ -33,7 +33,8 @@ enum class Operation : std::uint8_t {
     generalised, // MPI_Grequest_start
     combined,    // Isendrecv: stands for two others
     collective,  // stands for a schedule of many (mpi/coll/schedule.hpp)
-    partitioned  // of many messages (mpi/entry/partitioned.hpp)
+    partitioned, // of many messages (mpi/entry/partitioned.hpp)
+    file         // access to a file by a helper thread (mpi/io/file.hpp)
 };
 
 inline bool sends(Operation operation) {

@@ -1,0 +1,68 @@
+// Control block of an open file: what the ranks that opened it together share. It lies in the
+// job's memory file, as windows do (mpi/rma/heap.hpp).
+//
+// Thread rule: each member says who writes it when; "barrier" is one of the file's communicator.
+// All is zero when the memory has been taken.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "mpi/job/segment.hpp"
+
+namespace warren::io {
+
+// What a rank wants of a collective access. Written before its first barrier, read after it; calls
+// use the two of a rank in turn, so the next one may be written while others still read.
+struct AccessPlan {
+    std::uint64_t begin; // from the first to the last byte in the file
+    std::uint64_t end;
+    std::uint64_t bytes;
+    std::uint64_t block_bytes; // of its blocks in the file, on average
+    std::uint32_t stageable;   // it may go through the staging area
+    std::int32_t refused;      // error class: this rank can't do its part
+};
+
+// What a rank says in a round of a staged access; rounds use the two in turn.
+struct RoundNote {
+    // Of a write, before the round's barrier: see Tiling. Of a read: where its part ended.
+    std::uint64_t value;
+    // Of a write, before the next round's barrier; of a read, before the round's.
+    std::int32_t error_class;
+    std::uint32_t unused;
+};
+
+struct RankControl {
+    alignas(node::cache_line_bytes) AccessPlan plans[2];
+    alignas(node::cache_line_bytes) RoundNote notes[2];
+    // Ordered access: its etypes, or -1 - error class. Written before the first barrier of a call,
+    // read before the second.
+    std::int64_t ordered_etypes;
+};
+
+struct FileControl {
+    // In etypes of the view, which is the same at all ranks that use it.
+    alignas(node::cache_line_bytes) std::atomic<std::int64_t> shared_pointer;
+    // Of an ordered access: written by rank 0 between the barriers.
+    alignas(node::cache_line_bytes) std::int64_t ordered_begin;
+};
+
+class ControlBlock {
+  public:
+    ControlBlock() = default;
+    explicit ControlBlock(std::byte* base) : base_(base) {}
+
+    static constexpr std::uint64_t bytes(std::uint64_t ranks) {
+        return sizeof(FileControl) + ranks * sizeof(RankControl);
+    }
+    FileControl& file() const { return *reinterpret_cast<FileControl*>(base_); }
+    RankControl& rank(int rank) const {
+        return reinterpret_cast<RankControl*>(base_ + sizeof(FileControl))[rank];
+    }
+
+  private:
+    std::byte* base_ = nullptr;
+};
+
+} // namespace warren::io

@@ -1,0 +1,431 @@
+// How files are opened and closed, and what concerns a file as a whole. Ranks find out together
+// whether it can be done.
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <limits>
+#include <utility>
+
+#include "mpi/coll/collectives.hpp"
+#include "mpi/io/file.hpp"
+#include "mpi/rma/heap.hpp"
+
+namespace warren::io {
+
+// What the first rank tells the others of the file that it has opened.
+struct Opened {
+    std::uint64_t control = 0; // where the control block is in the job's memory file
+    std::uint64_t device = 0;
+    std::uint64_t number = 0;
+    std::uint64_t staging_half = 0;
+    std::int32_t writers = 0;
+    std::int32_t amode = 0;
+    std::int32_t error_class = MPI_SUCCESS;
+    char text[300] = {};
+};
+
+namespace {
+
+constexpr int access_modes = MPI_MODE_RDONLY | MPI_MODE_WRONLY | MPI_MODE_RDWR;
+constexpr int all_modes = access_modes | MPI_MODE_CREATE | MPI_MODE_EXCL |
+                          MPI_MODE_DELETE_ON_CLOSE | MPI_MODE_UNIQUE_OPEN | MPI_MODE_SEQUENTIAL |
+                          MPI_MODE_APPEND;
+constexpr unsigned new_file_permissions = 0666; // less the umask
+
+Error check_amode(int amode) {
+    const int access = amode & access_modes;
+    if (access != MPI_MODE_RDONLY && access != MPI_MODE_WRONLY && access != MPI_MODE_RDWR) {
+        return fail(MPI_ERR_AMODE,
+                    "amode = %d needs exactly one of MPI_MODE_RDONLY, MPI_MODE_WRONLY and "
+                    "MPI_MODE_RDWR",
+                    amode);
+    }
+    if ((amode & ~all_modes) != 0) {
+        return fail(MPI_ERR_AMODE, "amode = %d has bits that are no mode", amode);
+    }
+    if (access == MPI_MODE_RDONLY && (amode & (MPI_MODE_CREATE | MPI_MODE_EXCL)) != 0) {
+        return fail(MPI_ERR_AMODE,
+                    "MPI_MODE_CREATE and MPI_MODE_EXCL don't go with MPI_MODE_RDONLY");
+    }
+    if (access == MPI_MODE_RDWR && (amode & MPI_MODE_SEQUENTIAL) != 0) {
+        return fail(MPI_ERR_AMODE, "MPI_MODE_SEQUENTIAL does not go with MPI_MODE_RDWR");
+    }
+    return {};
+}
+
+// Programs may say the kind of file system before the name, as ROMIO has it ("ufs:/tmp/file").
+const char* without_prefix(const char* path) {
+    for (const char* prefix :
+         {"ufs:", "nfs:", "xfs:", "lustre:", "gpfs:", "panfs:", "pvfs2:", "testfs:"}) {
+        if (std::strncmp(path, prefix, std::strlen(prefix)) == 0) {
+            return path + std::strlen(prefix);
+        }
+    }
+    return path;
+}
+
+// Opens for reading, too, what is to be written only: sieving reads. Falls back to what was asked.
+Error open_as(SystemFile& file, const char* path, int amode, int flags) {
+    if ((amode & MPI_MODE_WRONLY) == 0) {
+        const int access = (amode & MPI_MODE_RDONLY) != 0 ? O_RDONLY : O_RDWR;
+        return file.open(path, access | flags, new_file_permissions);
+    }
+    Error error = file.open(path, O_RDWR | flags, new_file_permissions);
+    if (error && error.error_class() == MPI_ERR_ACCESS) {
+        error.drop();
+        error = file.open(path, O_WRONLY | flags, new_file_permissions);
+    }
+    return error;
+}
+
+template <typename Value>
+Buffer bytes_of_value(Value& value) {
+    return {.base = &value, .count = sizeof value, .type = &datatype::basic(MPI_BYTE)};
+}
+
+void note_error(Opened& opened, const Error& error) {
+    opened.error_class = error ? error.error_class() : MPI_SUCCESS;
+    if (error) {
+        Error copy = error;
+        ErrorRecord* record = copy.take();
+        std::strncpy(opened.text, record->text.c_str(), sizeof opened.text - 1);
+    }
+}
+
+Error other_rank(int error_class) {
+    return fail(error_class, "another rank could not do its part");
+}
+
+} // namespace
+
+Error File::barrier() const {
+    return coll::Collectives(engine_, communicator_).barrier();
+}
+
+// What all ranks agree on: the own error, else the class of another rank's.
+Error File::agree(Error own) const {
+    const std::int64_t mine = own ? own.error_class() : MPI_SUCCESS;
+    std::int64_t worst = MPI_SUCCESS;
+    Error error =
+        coll::Collectives(engine_, communicator_)
+            .allreduce(&mine, &worst, 1, datatype::basic(MPI_INT64_T), coll::Op(coll::OpKind::max));
+    if (own) {
+        error.drop();
+        return own;
+    }
+    return error || worst == MPI_SUCCESS ? error : other_rank(static_cast<int>(worst));
+}
+
+// The same, and that all have given the same value.
+Error File::agree_on(MPI_Offset value, const char* name, Error own) const {
+    const std::int64_t mine[3] = {own ? own.error_class() : MPI_SUCCESS, value, -value};
+    std::int64_t all[3] = {0, 0, 0};
+    Error error =
+        coll::Collectives(engine_, communicator_)
+            .allreduce(mine, all, 3, datatype::basic(MPI_INT64_T), coll::Op(coll::OpKind::max));
+    if (own) {
+        error.drop();
+        return own;
+    }
+    if (!error && all[0] != MPI_SUCCESS) {
+        return other_rank(static_cast<int>(all[0]));
+    }
+    if (!error && all[1] != -all[2]) {
+        return fail(MPI_ERR_NOT_SAME, "%s = %lld here, but not at all ranks", name,
+                    static_cast<long long>(value));
+    }
+    return error;
+}
+
+// The error of the first rank, as that of all.
+Error File::share_result(Error own) const {
+    Opened told;
+    if (communicator_.rank() == 0) {
+        note_error(told, own);
+    }
+    Error error = coll::Collectives(engine_, communicator_).bcast(bytes_of_value(told), 0);
+    if (own) {
+        error.drop();
+        return own;
+    }
+    return error || told.error_class == MPI_SUCCESS ? error
+                                                    : fail(told.error_class, "%s", told.text);
+}
+
+Error File::take_control(std::uint64_t& offset) const {
+    const node::Segment& segment = engine_.rank().segment;
+    const std::uint64_t bytes =
+        ControlBlock::bytes(static_cast<std::uint64_t>(communicator_.size()));
+    rma::WindowHeap heap;
+    if (Error error = rma::WindowHeap::open(segment, engine_.rank().index, heap)) {
+        return error;
+    }
+    if (Error error = heap.take(bytes, offset)) {
+        return error;
+    }
+    if (Error error = rma::WindowHeap::commit(segment, offset, bytes)) {
+        heap.give_back(std::exchange(offset, 0));
+        return error;
+    }
+    return {};
+}
+
+void File::give_back(std::uint64_t extent) const {
+    rma::WindowHeap heap;
+    Error error = rma::WindowHeap::open(engine_.rank().segment, engine_.rank().index, heap);
+    if (!error) {
+        heap.give_back(extent);
+    }
+    error.drop(); // it stays taken, which does no harm
+}
+
+Error File::map_control(std::uint64_t offset) {
+    const std::uint64_t bytes =
+        rma::whole_pages(ControlBlock::bytes(static_cast<std::uint64_t>(communicator_.size())));
+    Error error = rma::SharedPart::map(engine_.rank().segment, offset, bytes, control_part_);
+    if (!error) {
+        control_ = ControlBlock(control_part_.base());
+    }
+    return error;
+}
+
+// The first rank makes the file if that is asked for, and takes memory for all.
+Error File::open_first(const char* path, Opened& opened) {
+    int flags = (amode_ & MPI_MODE_CREATE) != 0 ? O_CREAT : 0;
+    flags |= (amode_ & MPI_MODE_EXCL) != 0 ? O_EXCL : 0;
+    if (Error error = open_as(*file_, path, amode_, flags)) {
+        return error;
+    }
+    opened.device = file_->device();
+    opened.number = file_->number();
+    opened.staging_half = hints.staging_half;
+    opened.writers = hints.writers;
+    opened.amode = amode_;
+    if (Error error = RangeLocks::commit(engine_.rank().segment, opened.device, opened.number)) {
+        return error;
+    }
+    return take_control(opened.control);
+}
+
+void File::set_medium() {
+    const Rank& rank = engine_.rank();
+    medium_.file = file_.get();
+    medium_.locks = RangeLocks(rank.segment, file_->device(), file_->number(), rank.index,
+                               !rank.oversubscribed());
+    medium_.readable = file_->readable();
+    medium_.sieved_reads = hints.sieved_reads;
+    // What others write on other nodes, or in other processes, no lock of this node protects.
+    medium_.sieved_writes = file_->remote() ? Sieving::never : hints.sieved_writes;
+}
+
+void File::take_hints(const Hints& wanted) {
+    const Hints before = hints;
+    hints = wanted;
+    hints.staging_half = before.staging_half;
+    hints.writers = before.writers;
+    set_medium();
+}
+
+Error File::open(const char* name, int amode, const Hints& wanted) {
+    const char* path = without_prefix(name);
+    amode_ = amode;
+    deletes_ = (amode & MPI_MODE_DELETE_ON_CLOSE) != 0;
+    hints = wanted;
+    file_ = std::make_shared<SystemFile>();
+    communicator_.set_name(std::string("file ") + path);
+    Error own = check_amode(amode);
+    Opened opened;
+    if (communicator_.rank() == 0) {
+        if (!own) {
+            own = open_first(path, opened);
+        }
+        note_error(opened, own);
+    }
+    Error told = coll::Collectives(engine_, communicator_).bcast(bytes_of_value(opened), 0);
+    control_extent_ = opened.control;
+    if (!own && told) {
+        return told;
+    }
+    if (opened.error_class != MPI_SUCCESS) {
+        told.drop();
+        return own ? own : fail(opened.error_class, "%s", opened.text);
+    }
+    if (!own && communicator_.rank() != 0) {
+        own = open_as(*file_, path, amode, 0);
+    }
+    if (!own && opened.amode != amode) {
+        own = fail(MPI_ERR_NOT_SAME, "amode = %d here, but %d at the first rank", amode,
+                   opened.amode);
+    }
+    if (!own && (opened.device != file_->device() || opened.number != file_->number())) {
+        own = fail(MPI_ERR_NOT_SAME, "%s is another file here than at the first rank", path);
+    }
+    if (!own) {
+        own = map_control(opened.control);
+    }
+    MPI_Offset end = 0;
+    if (!own && (amode & MPI_MODE_APPEND) != 0) {
+        own = size(end);
+    }
+    if (!own) {
+        const datatype::Datatype& byte = datatype::basic(MPI_BYTE);
+        own = View::make(0, byte, byte, native_, true, view_);
+        individual_pointer_ = end;
+        if (communicator_.rank() == 0) {
+            control_.file().shared_pointer.store(end, std::memory_order_relaxed);
+        }
+        hints.staging_half = opened.staging_half;
+        hints.writers = opened.writers;
+        set_medium();
+    }
+    Error error = agree(own);
+    if (error && communicator_.rank() == 0) {
+        control_part_.drop();
+        give_back(control_extent_);
+    }
+    return error;
+}
+
+Error File::close() {
+    // Nobody accesses the file any more.
+    if (Error error = barrier()) {
+        return error;
+    }
+    if (deletes_) {
+        deletes_ = false; // tried once
+        Error error;
+        if (communicator_.rank() == 0) {
+            error = SystemFile::remove(path().c_str());
+            if (error && error.error_class() == MPI_ERR_NO_SUCH_FILE) {
+                error.drop();
+            }
+        }
+        if (Error shared = share_result(error)) {
+            return shared;
+        }
+    }
+    control_part_.drop();
+    staging_part_.drop();
+    if (communicator_.rank() == 0) {
+        give_back(control_extent_);
+        if (staging_extent_ != 0) {
+            give_back(staging_extent_);
+        }
+    }
+    return {};
+}
+
+Error File::size(MPI_Offset& bytes) const {
+    std::uint64_t found = 0;
+    Error error = file_->size(found);
+    bytes = static_cast<MPI_Offset>(found);
+    return error;
+}
+
+Error File::check_not_sequential(const char* what) const {
+    if ((amode_ & MPI_MODE_SEQUENTIAL) != 0) {
+        return fail(MPI_ERR_UNSUPPORTED_OPERATION,
+                    "%s was opened with MPI_MODE_SEQUENTIAL, which allows no %s", path().c_str(),
+                    what);
+    }
+    return {};
+}
+
+namespace {
+
+Error check_new_size(MPI_Offset bytes, int amode, const std::string& path) {
+    if (bytes < 0) {
+        return fail(MPI_ERR_ARG, "size = %lld is negative", static_cast<long long>(bytes));
+    }
+    if ((amode & MPI_MODE_RDONLY) != 0) {
+        return fail(MPI_ERR_READ_ONLY, "%s was opened with MPI_MODE_RDONLY", path.c_str());
+    }
+    return {};
+}
+
+} // namespace
+
+Error File::set_size(MPI_Offset bytes) {
+    Error own = check_not_sequential("change of its size");
+    own = own ? own : check_new_size(bytes, amode_, path());
+    if (Error error = agree_on(bytes, "size", own)) {
+        return error;
+    }
+    Error result;
+    if (communicator_.rank() == 0) {
+        result = file_->set_size(static_cast<std::uint64_t>(bytes));
+    }
+    return share_result(result);
+}
+
+Error File::preallocate(MPI_Offset bytes) {
+    Error own = check_not_sequential("preallocation");
+    own = own ? own : check_new_size(bytes, amode_, path());
+    if (Error error = agree_on(bytes, "size", own)) {
+        return error;
+    }
+    Error result;
+    if (communicator_.rank() == 0) {
+        result = file_->allocate(static_cast<std::uint64_t>(bytes));
+    }
+    return share_result(result);
+}
+
+// The ranks of a node share the file's pages: one of them synchronises what all have written.
+Error File::synchronise() {
+    if (Error error = barrier()) {
+        return error;
+    }
+    Error result;
+    if (communicator_.rank() == 0) {
+        result = file_->sync();
+    }
+    return share_result(result);
+}
+
+Error File::set_atomic(bool atomic) {
+    Error error = agree_on(atomic ? 1 : 0, "flag", {});
+    if (!error) {
+        atomic_ = atomic;
+    }
+    return error;
+}
+
+Error File::set_view(MPI_Offset displacement, const datatype::Datatype& etype,
+                     const datatype::Datatype& filetype, const Representation* representation,
+                     Error wrong) {
+    Error own = wrong;
+    if (!own && split_.kind != Split::none) {
+        own = fail(MPI_ERR_IO, "a split collective access is active");
+    }
+    std::uint64_t begin = static_cast<std::uint64_t>(displacement);
+    if (!own && displacement == MPI_DISPLACEMENT_CURRENT) {
+        if ((amode_ & MPI_MODE_SEQUENTIAL) == 0) {
+            own = fail(MPI_ERR_ARG, "disp is MPI_DISPLACEMENT_CURRENT, which is for files opened "
+                                    "with MPI_MODE_SEQUENTIAL");
+        } else {
+            begin = view_->place(control_.file().shared_pointer.load(std::memory_order_relaxed) *
+                                 view_->etype_bytes());
+        }
+    } else if (!own && displacement < 0) {
+        own = fail(MPI_ERR_ARG, "disp = %lld is negative", static_cast<long long>(displacement));
+    }
+    std::shared_ptr<const View> made;
+    if (!own) {
+        const bool writable = (amode_ & MPI_MODE_RDONLY) == 0;
+        own = View::make(begin, etype, filetype, *representation, writable, made);
+    }
+    if (Error error =
+            agree_on(made != nullptr ? made->etype_bytes() : 0, "the extent of etype", own)) {
+        return error;
+    }
+    view_ = std::move(made);
+    individual_pointer_ = 0;
+    if (communicator_.rank() == 0) {
+        control_.file().shared_pointer.store(0, std::memory_order_relaxed);
+    }
+    return barrier(); // before anybody moves the pointer
+}
+
+} // namespace warren::io

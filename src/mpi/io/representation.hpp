@@ -1,0 +1,60 @@
+// Representation: how data is written in a file (MPI 5.0, 14.5): "native" and "internal" as in
+// memory, "external32" as all MPI libraries read it, others as the program's functions say
+// (MPI_Register_datarep).
+//
+// Thread rule: under the rank's lock, which the program's functions run without; constant once
+// registered, and there until the rank's context ends.
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <string>
+
+#include "base/error.hpp"
+#include "mpi.h"
+#include "mpi/datatype/buffer.hpp"
+#include "mpi/rank/lock.hpp"
+
+namespace warren::io {
+
+struct Representation {
+    enum class Kind : std::uint8_t { native, external32, registered };
+
+    std::string name;
+    Kind kind = Kind::native;
+    MPI_Datarep_conversion_function* read = nullptr;
+    MPI_Datarep_conversion_function* write = nullptr;
+    MPI_Datarep_conversion_function_c* read_c = nullptr;
+    MPI_Datarep_conversion_function_c* write_c = nullptr;
+    MPI_Datarep_extent_function* extent = nullptr;
+    void* extra_state = nullptr;
+
+    // Data in the file may have other sizes than in memory.
+    bool converts() const { return kind != Kind::native; }
+    bool converts_writes() const {
+        return kind == Kind::external32 || write != nullptr || write_c != nullptr;
+    }
+    bool converts_reads() const {
+        return kind == Kind::external32 || read != nullptr || read_c != nullptr;
+    }
+
+    // The bytes of `memory` as they are in the file, of which there is room for all at `file`; and
+    // the first `items` elements of memory from them.
+    Error to_file(const datatype::Buffer& memory, std::byte* file, RankLock& lock) const;
+    Error from_file(const std::byte* file, MPI_Count items, const datatype::Buffer& memory,
+                    RankLock& lock) const;
+};
+
+class Representations {
+  public:
+    Representations();
+    // Null: there is none of that name.
+    const Representation* find(const char* name) const;
+    // MPI_ERR_DUP_DATAREP: there is one of that name.
+    Error add(const Representation& representation);
+
+  private:
+    std::list<Representation> known_; // whose addresses stay
+};
+
+} // namespace warren::io

@@ -1,0 +1,259 @@
+#include "mpi/io/system_file.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+#include <utility>
+
+#include "mpi.h"
+
+namespace warren::io {
+
+namespace {
+
+// The kernel does no more in one call.
+constexpr std::size_t call_bytes = 0x7ffff000;
+constexpr std::size_t call_pieces = 1024;
+
+// File systems whose pages other nodes, or a process, change (statfs(2)).
+constexpr unsigned long remote_systems[] = {
+    0x6969,     // NFS
+    0x65735546, // FUSE
+    0x0bd00bd0, // Lustre
+    0xff534d42, // CIFS
+    0xfe534d42, // SMB2
+    0x01021997, // 9P
+    0x00c36400, // Ceph
+    0x47504653, // GPFS
+    0x19830326, // BeeGFS
+    0x20030528  // PVFS2, OrangeFS
+};
+
+bool is_remote(int descriptor) {
+    struct statfs system;
+    if (fstatfs(descriptor, &system) != 0) {
+        return false;
+    }
+    const auto type = static_cast<unsigned long>(system.f_type) & 0xffffffff;
+    return std::find(std::begin(remote_systems), std::end(remote_systems), type) !=
+           std::end(remote_systems);
+}
+
+// Drops `bytes` of pieces that have been done.
+void advance(iovec*& pieces, std::size_t& count, std::size_t bytes) {
+    while (count > 0 && bytes >= pieces->iov_len) {
+        bytes -= pieces->iov_len;
+        ++pieces;
+        --count;
+    }
+    if (bytes > 0) {
+        pieces->iov_base = static_cast<std::byte*>(pieces->iov_base) + bytes;
+        pieces->iov_len -= bytes;
+    }
+}
+
+} // namespace
+
+int class_of_errno(int cause) {
+    switch (cause) {
+    case ENOENT:
+        return MPI_ERR_NO_SUCH_FILE;
+    case EEXIST:
+        return MPI_ERR_FILE_EXISTS;
+    case EACCES:
+    case EPERM:
+        return MPI_ERR_ACCESS;
+    case ENOSPC:
+        return MPI_ERR_NO_SPACE;
+    case EDQUOT:
+        return MPI_ERR_QUOTA;
+    case EROFS:
+        return MPI_ERR_READ_ONLY;
+    case ENAMETOOLONG:
+    case ENOTDIR:
+    case EISDIR:
+    case ELOOP:
+        return MPI_ERR_BAD_FILE;
+    case EBUSY:
+    case ETXTBSY:
+        return MPI_ERR_FILE_IN_USE;
+    case ENOMEM:
+        return MPI_ERR_NO_MEM;
+    case ESPIPE:
+    case EOPNOTSUPP:
+        return MPI_ERR_UNSUPPORTED_OPERATION;
+    default:
+        return MPI_ERR_IO;
+    }
+}
+
+SystemFile::~SystemFile() {
+    if (descriptor_ >= 0) {
+        ::close(descriptor_);
+    }
+}
+
+Error SystemFile::failed(const char* what, std::uint64_t offset, int cause) const {
+    return fail(class_of_errno(cause), "%s %s at byte %llu: %s", what, path_.c_str(),
+                static_cast<unsigned long long>(offset), std::strerror(cause));
+}
+
+Error SystemFile::open(const char* path, int flags, unsigned mode) {
+    path_ = path;
+    do {
+        descriptor_ = ::open(path, flags | O_CLOEXEC, mode);
+    } while (descriptor_ < 0 && errno == EINTR);
+    struct stat status;
+    if (descriptor_ < 0 || fstat(descriptor_, &status) != 0) {
+        const int cause = errno;
+        return fail(class_of_errno(cause), "opening %s: %s", path, std::strerror(cause));
+    }
+    if (S_ISDIR(status.st_mode)) {
+        return fail(MPI_ERR_BAD_FILE, "opening %s: %s", path, std::strerror(EISDIR));
+    }
+    readable_ = (flags & O_ACCMODE) != O_WRONLY;
+    regular_ = S_ISREG(status.st_mode);
+    device_ = status.st_dev;
+    number_ = status.st_ino;
+    remote_ = is_remote(descriptor_);
+    return {};
+}
+
+Error SystemFile::close() {
+    if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR) {
+        const int cause = errno;
+        return fail(class_of_errno(cause), "closing %s: %s", path_.c_str(), std::strerror(cause));
+    }
+    return {};
+}
+
+Error SystemFile::remove(const char* path) {
+    if (unlink(path) == 0) {
+        return {};
+    }
+    const int cause = errno;
+    // Where a directory of that name is, POSIX says EPERM and Linux EISDIR: no file in any case.
+    return fail(class_of_errno(cause), "deleting %s: %s", path, std::strerror(cause));
+}
+
+Error SystemFile::read(void* data, std::size_t bytes, std::uint64_t offset,
+                       std::size_t& got) const {
+    got = 0;
+    while (got < bytes) {
+        const ssize_t now =
+            pread(descriptor_, static_cast<std::byte*>(data) + got,
+                  std::min(bytes - got, call_bytes), static_cast<off_t>(offset + got));
+        if (now > 0) {
+            got += static_cast<std::size_t>(now);
+        } else if (now == 0) {
+            break;
+        } else if (errno != EINTR) {
+            return failed("reading", offset + got, errno);
+        }
+    }
+    return {};
+}
+
+Error SystemFile::write(const void* data, std::size_t bytes, std::uint64_t offset) const {
+    std::size_t done = 0;
+    while (done < bytes) {
+        const ssize_t now =
+            pwrite(descriptor_, static_cast<const std::byte*>(data) + done,
+                   std::min(bytes - done, call_bytes), static_cast<off_t>(offset + done));
+        if (now > 0) {
+            done += static_cast<std::size_t>(now);
+        } else if (now == 0 || errno != EINTR) {
+            return failed("writing", offset + done, now == 0 ? EIO : errno);
+        }
+    }
+    return {};
+}
+
+Error SystemFile::read(iovec* pieces, std::size_t count, std::uint64_t offset,
+                       std::size_t& got) const {
+    got = 0;
+    while (count > 0) {
+        const ssize_t now =
+            preadv(descriptor_, pieces, static_cast<int>(std::min(count, call_pieces)),
+                   static_cast<off_t>(offset + got));
+        if (now > 0) {
+            got += static_cast<std::size_t>(now);
+            advance(pieces, count, static_cast<std::size_t>(now));
+        } else if (now == 0) {
+            break;
+        } else if (errno != EINTR) {
+            return failed("reading", offset + got, errno);
+        }
+    }
+    return {};
+}
+
+Error SystemFile::write(iovec* pieces, std::size_t count, std::uint64_t offset) const {
+    while (count > 0) {
+        const ssize_t now =
+            pwritev(descriptor_, pieces, static_cast<int>(std::min(count, call_pieces)),
+                    static_cast<off_t>(offset));
+        if (now > 0) {
+            offset += static_cast<std::uint64_t>(now);
+            advance(pieces, count, static_cast<std::size_t>(now));
+        } else if (now == 0 || errno != EINTR) {
+            return failed("writing", offset, now == 0 ? EIO : errno);
+        }
+    }
+    return {};
+}
+
+Error SystemFile::size(std::uint64_t& bytes) const {
+    struct stat status;
+    if (fstat(descriptor_, &status) != 0) {
+        return failed("asking for the size of", 0, errno);
+    }
+    bytes = static_cast<std::uint64_t>(status.st_size);
+    return {};
+}
+
+Error SystemFile::set_size(std::uint64_t bytes) const {
+    while (ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0) {
+        if (errno != EINTR) {
+            return failed("setting the size of", bytes, errno);
+        }
+    }
+    return {};
+}
+
+Error SystemFile::allocate(std::uint64_t bytes) const {
+    std::uint64_t now = 0;
+    if (bytes == 0) {
+        return {};
+    }
+    while (fallocate(descriptor_, 0, 0, static_cast<off_t>(bytes)) != 0) {
+        if (errno == EOPNOTSUPP) {
+            // Without the file system's help only the size can be had.
+            Error error = size(now);
+            return error || now >= bytes ? error : set_size(bytes);
+        }
+        if (errno != EINTR) {
+            return failed("allocating", bytes, errno);
+        }
+    }
+    return {};
+}
+
+Error SystemFile::sync() const {
+    while (fsync(descriptor_) != 0) {
+        // Pipes and the like have nothing to synchronise.
+        if (errno == EINVAL || errno == EROFS) {
+            return {};
+        }
+        if (errno != EINTR) {
+            return failed("synchronising", 0, errno);
+        }
+    }
+    return {};
+}
+
+} // namespace warren::io

@@ -1,0 +1,65 @@
+// SystemFile: an open file of the operating system. Calls that are interrupted or do less than was
+// asked for go on until all is done, the file ends, or the system says why not.
+//
+// Errors name the file, the offset and the system's reason; their class is the standard's for it
+// (MPI 5.0, 14.7). Thread rule: any thread; the descriptor has no position that is used.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <sys/uio.h>
+
+#include "base/error.hpp"
+
+namespace warren::io {
+
+class SystemFile {
+  public:
+    SystemFile() = default;
+    SystemFile(const SystemFile&) = delete;
+    SystemFile& operator=(const SystemFile&) = delete;
+    ~SystemFile();
+
+    // flags: those of open(2); `mode`: permissions of a new file, which the umask restricts.
+    Error open(const char* path, int flags, unsigned mode);
+    Error close();
+    static Error remove(const char* path);
+
+    explicit operator bool() const { return descriptor_ >= 0; }
+    const std::string& path() const { return path_; }
+    std::uint64_t device() const { return device_; }
+    std::uint64_t number() const { return number_; }
+    bool regular() const { return regular_; }
+    // A file system of other nodes or of a process (NFS, FUSE, Lustre, …).
+    bool remote() const { return remote_; }
+    bool readable() const { return readable_; }
+
+    // `got` < bytes: the file ends.
+    Error read(void* data, std::size_t bytes, std::uint64_t offset, std::size_t& got) const;
+    Error write(const void* data, std::size_t bytes, std::uint64_t offset) const;
+    // The same for pieces of memory, which the calls change.
+    Error read(iovec* pieces, std::size_t count, std::uint64_t offset, std::size_t& got) const;
+    Error write(iovec* pieces, std::size_t count, std::uint64_t offset) const;
+
+    Error size(std::uint64_t& bytes) const;
+    Error set_size(std::uint64_t bytes) const;
+    Error allocate(std::uint64_t bytes) const;
+    Error sync() const;
+
+  private:
+    Error failed(const char* what, std::uint64_t offset, int cause) const;
+
+    std::string path_;
+    int descriptor_ = -1;
+    bool regular_ = true;
+    bool remote_ = false;
+    bool readable_ = true;
+    std::uint64_t device_ = 0;
+    std::uint64_t number_ = 0;
+};
+
+// The class of an error of the system.
+int class_of_errno(int cause);
+
+} // namespace warren::io

@@ -1,0 +1,80 @@
+// Transfer: reads and writes bytes of a view's data from and to one rank's memory, for which
+// nobody has to wait but those who lock the same bytes.
+//
+// Blocks of the file that are long enough are read and written one by one. Others are sieved: the
+// file from the first to the last is read into a buffer, changed there and written back, under an
+// exclusive lock of these bytes (range_locks.hpp). Thread rule: any thread, one at a time per
+// Scratch; no state but in the file and the locks.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "base/error.hpp"
+#include "mpi/datatype/buffer.hpp"
+#include "mpi/io/range_locks.hpp"
+#include "mpi/io/system_file.hpp"
+#include "mpi/io/view.hpp"
+
+namespace warren::io {
+
+// Two buffers, made at their first use and kept: pages of new memory cost more than their data.
+class Scratch {
+  public:
+    // Null: memory is out.
+    std::byte* sieve() { return get(sieve_); }
+    std::byte* packed() { return get(packed_); }
+
+  private:
+    static std::byte* get(std::unique_ptr<std::byte[]>& buffer);
+    std::unique_ptr<std::byte[]> sieve_;
+    std::unique_ptr<std::byte[]> packed_;
+};
+
+// Whether small blocks are sieved.
+enum class Sieving : std::uint8_t { automatic, always, never };
+
+// What transfers of an open file have in common.
+struct Medium {
+    const SystemFile* file = nullptr;
+    RangeLocks locks;
+    bool readable = true; // a file open for writing only may not be
+    Sieving sieved_reads = Sieving::automatic;
+    Sieving sieved_writes = Sieving::automatic;
+};
+
+class Transfer {
+  public:
+    // `locked`: the caller holds a lock of all bytes.
+    Transfer(const Medium& medium, const View& view, Scratch& scratch, bool locked)
+        : medium_(medium),
+          view_(view),
+          scratch_(scratch),
+          locks_(locked ? nullptr : &medium.locks) {}
+
+    // All bytes of the buffer, from byte `first` of the view's data on. `done`: bytes before the
+    // error, or of a read before the end of the file.
+    Error write(const datatype::Buffer& memory, MPI_Count first, MPI_Count& done);
+    Error read(const datatype::Buffer& memory, MPI_Count first, MPI_Count& done);
+
+  private:
+    Error write_block(const datatype::Buffer& memory, std::uint64_t offset, MPI_Count& done);
+    Error read_block(const datatype::Buffer& memory, std::uint64_t offset, MPI_Count& done);
+    // Of contiguous data.
+    Error write_blocks(const std::byte* data, MPI_Count bytes, MPI_Count first, MPI_Count& done);
+    Error read_blocks(std::byte* data, MPI_Count bytes, MPI_Count first, MPI_Count& done);
+    Error write_each(const std::byte* data, MPI_Count bytes, MPI_Count first, MPI_Count& done);
+    Error read_each(std::byte* data, MPI_Count bytes, MPI_Count first, MPI_Count& done);
+    Error write_sieved(const std::byte* data, MPI_Count bytes, MPI_Count first, MPI_Count& done);
+    Error read_sieved(std::byte* data, MPI_Count bytes, MPI_Count first, MPI_Count& done);
+    Error change_range(const std::byte* data, MPI_Count bytes, MPI_Count first, std::byte* sieve,
+                       MPI_Count& covered);
+    bool sieves(Sieving chosen, MPI_Count stride_limit) const;
+
+    const Medium& medium_;
+    const View& view_;
+    Scratch& scratch_;
+    const RangeLocks* const locks_;
+};
+
+} // namespace warren::io

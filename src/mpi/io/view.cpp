@@ -1,0 +1,171 @@
+#include "mpi/io/view.hpp"
+
+#include <algorithm>
+
+#include "mpi/datatype/derived.hpp"
+#include "mpi/io/file_form.hpp"
+
+namespace warren::io {
+
+using datatype::Datatype;
+
+namespace {
+
+// Whether the blocks of one element lie in rising order without overlap, and none below 0.
+class OrderCheck {
+  public:
+    static constexpr bool in_order = true;
+    bool enough() const { return !rising_; }
+    bool rising() const { return rising_; }
+    bool negative() const { return negative_; }
+    bool overlaps() const { return overlaps_; }
+
+    void block(std::uint64_t offset, MPI_Count, MPI_Count bytes) {
+        const auto begin = static_cast<std::int64_t>(offset);
+        negative_ = negative_ || begin < 0;
+        if (any_ && begin < last_begin_) {
+            rising_ = false;
+        } else if (any_ && begin < last_end_) {
+            overlaps_ = true;
+        }
+        any_ = true;
+        last_begin_ = begin;
+        last_end_ = begin + bytes;
+    }
+    void blocks(std::uint64_t offset, MPI_Count stride, MPI_Count, MPI_Count, MPI_Count count,
+                MPI_Count bytes) {
+        block(offset, 0, bytes);
+        if (count > 1) {
+            rising_ = rising_ && stride >= 0;
+            overlaps_ = overlaps_ || stride < bytes;
+            last_begin_ = static_cast<std::int64_t>(offset) + stride * (count - 1);
+            last_end_ = last_begin_ + bytes;
+        }
+    }
+    void scattered(std::uint64_t base, const MPI_Count* places, MPI_Count, MPI_Count count,
+                   MPI_Count bytes) {
+        for (MPI_Count i = 0; i < count; ++i) {
+            block(base + static_cast<std::uint64_t>(places[i]), 0, bytes);
+        }
+    }
+
+  private:
+    bool any_ = false;
+    bool rising_ = true;
+    bool negative_ = false;
+    bool overlaps_ = false;
+    std::int64_t last_begin_ = 0;
+    std::int64_t last_end_ = 0;
+};
+
+OrderCheck order_of(const Datatype& type) {
+    OrderCheck check;
+    datatype::Walk<OrderCheck>(check).part(type, nullptr, 1, 0, type.size);
+    return check;
+}
+
+} // namespace
+
+View::View(std::uint64_t displacement, const Datatype& etype, const Datatype& filetype,
+           const Representation& representation)
+    : displacement_(displacement),
+      etype_(etype),
+      filetype_(filetype),
+      representation_(representation),
+      layout_(&filetype),
+      etype_bytes_(etype.size) {
+    retain(etype_);
+    retain(filetype_);
+}
+
+View::~View() {
+    release(etype_);
+    release(filetype_);
+}
+
+Error View::make(std::uint64_t displacement, const Datatype& etype, const Datatype& filetype,
+                 const Representation& representation, bool writable,
+                 std::shared_ptr<const View>& made) {
+    if (etype.size == 0 && filetype.size != 0) {
+        return fail(MPI_ERR_TYPE, "etype has no data, but filetype has %lld bytes",
+                    static_cast<long long>(filetype.size));
+    }
+    if (etype.size != 0 && filetype.size % etype.size != 0) {
+        return fail(MPI_ERR_TYPE, "filetype's %lld bytes are no whole etypes of %lld bytes",
+                    static_cast<long long>(filetype.size), static_cast<long long>(etype.size));
+    }
+    const struct {
+        const char* name;
+        const Datatype& type;
+    } types[] = {{"etype", etype}, {"filetype", filetype}};
+    bool overlaps = false;
+    for (const auto& [name, type] : types) {
+        const OrderCheck check = order_of(type);
+        if (check.negative()) {
+            return fail(MPI_ERR_IO, "%s has negative displacements", name);
+        }
+        if (!check.rising()) {
+            return fail(MPI_ERR_IO, "the displacements of %s do not rise", name);
+        }
+        if (check.overlaps() && writable) {
+            return fail(MPI_ERR_IO,
+                        "%s names bytes twice, which a file open for writing does not allow", name);
+        }
+        overlaps = overlaps || check.overlaps();
+    }
+    if (filetype.size != 0 && filetype.extent <= 0) {
+        return fail(MPI_ERR_TYPE, "filetype has the extent %lld",
+                    static_cast<long long>(filetype.extent));
+    }
+    std::shared_ptr<View> view(new View(displacement, etype, filetype, representation));
+    if (representation.converts()) {
+        FileForms forms(representation);
+        if (Error error = forms.bytes_of(etype, view->etype_bytes_)) {
+            return error;
+        }
+        if (Error error = forms.layout_of(filetype, view->file_form_, view->layout_)) {
+            return error;
+        }
+    }
+    const Datatype& layout = *view->layout_;
+    view->ordered_ = !overlaps && layout.extent >= layout.true_extent;
+    if (!layout.contiguous && layout.size != 0) {
+        const MPI_Count blocks = layout.block_count();
+        view->block_bytes_ = std::max<MPI_Count>(layout.size / blocks, 1);
+        view->block_stride_ = std::max<MPI_Count>(layout.extent / blocks, 1);
+    }
+    made = std::move(view);
+    return {};
+}
+
+std::uint64_t View::place(MPI_Count byte) const {
+    if (layout_->contiguous) {
+        return displacement_ + static_cast<std::uint64_t>(byte);
+    }
+    std::uint64_t found = 0;
+    const auto note = [&](std::uint64_t offset, MPI_Count, MPI_Count, MPI_Count, MPI_Count) {
+        found = offset;
+    };
+    BlocksBefore action(~std::uint64_t{0}, note);
+    walk(byte, 1, action);
+    return found;
+}
+
+MPI_Count View::bytes_before(std::uint64_t offset) const {
+    if (offset <= displacement_ || empty()) {
+        return 0;
+    }
+    if (layout_->contiguous) {
+        return static_cast<MPI_Count>(offset - displacement_);
+    }
+    const auto tiles = static_cast<MPI_Count>((offset - displacement_) /
+                                              static_cast<std::uint64_t>(layout_->extent));
+    // The tile in which the offset lies, and the one before, which may reach into it.
+    const MPI_Count first = std::max<MPI_Count>(tiles - 1, 0);
+    const auto ignore = [](std::uint64_t, MPI_Count, MPI_Count, MPI_Count, MPI_Count) {};
+    BlocksBefore action(offset, ignore);
+    walk(first * layout_->size, (tiles + 1 - first) * layout_->size, action);
+    return first * layout_->size + action.covered();
+}
+
+} // namespace warren::io

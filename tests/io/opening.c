@@ -1,0 +1,191 @@
+/* Opening in all modes, deletion, sizes, group, hints; nothing is left behind. */
+#include "file.h"
+
+static void modes_that_are_refused(void) {
+    const int wrong[] = {0,
+                         MPI_MODE_RDONLY | MPI_MODE_RDWR,
+                         MPI_MODE_CREATE | MPI_MODE_RDONLY,
+                         MPI_MODE_EXCL | MPI_MODE_RDONLY,
+                         MPI_MODE_RDWR | MPI_MODE_SEQUENTIAL,
+                         MPI_MODE_RDWR | 0x10000};
+    for (int i = 0; i < (int)(sizeof wrong / sizeof *wrong); i++) {
+        MPI_File file = (MPI_File)&file;
+        int code = MPI_File_open(MPI_COMM_WORLD, file_name, wrong[i], MPI_INFO_NULL, &file);
+        CHECK(check_class(code) == MPI_ERR_AMODE, "amode %d: class %d", wrong[i],
+              check_class(code));
+        CHECK(file == MPI_FILE_NULL, "a handle of a file that is not open");
+    }
+}
+
+static void files_that_exist_or_not(void) {
+    MPI_File file;
+    int code = MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+    CHECK(check_class(code) == MPI_ERR_NO_SUCH_FILE, "class %d", check_class(code));
+    char text[MPI_MAX_ERROR_STRING];
+    int length;
+    MPI_Error_string(code, text, &length);
+    CHECK(strstr(text, file_name) != NULL, "the error does not name the file: %s", text);
+    code = MPI_File_open(MPI_COMM_WORLD, "no_folder/file", MPI_MODE_CREATE | MPI_MODE_WRONLY,
+                         MPI_INFO_NULL, &file);
+    CHECK(check_class(code) == MPI_ERR_NO_SUCH_FILE, "class %d", check_class(code));
+    code = MPI_File_open(MPI_COMM_WORLD, ".", MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
+    CHECK(check_class(code) == MPI_ERR_BAD_FILE, "class %d", check_class(code));
+    code = MPI_File_delete(file_name, MPI_INFO_NULL);
+    CHECK(check_class(code) == MPI_ERR_NO_SUCH_FILE, "class %d", check_class(code));
+
+    file = file_open(MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_RDWR);
+    MPI_File_close(&file);
+    CHECK(file == MPI_FILE_NULL, "the handle is still there");
+    code = MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_RDWR,
+                         MPI_INFO_NULL, &file);
+    CHECK(check_class(code) == MPI_ERR_FILE_EXISTS, "class %d", check_class(code));
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        CHECK(MPI_File_delete(file_name, MPI_INFO_NULL) == MPI_SUCCESS, "deleting");
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void access_that_the_mode_forbids(void) {
+    char byte = 'a';
+    MPI_File file = file_open(MPI_MODE_CREATE | MPI_MODE_WRONLY);
+    MPI_File_set_errhandler(file, MPI_ERRORS_RETURN);
+    CHECK(MPI_File_write_at(file, rank, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE) == MPI_SUCCESS, "-");
+    int code = MPI_File_read_at(file, rank, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE);
+    CHECK(check_class(code) == MPI_ERR_ACCESS, "class %d", check_class(code));
+    MPI_File_close(&file);
+
+    file = file_open(MPI_MODE_RDONLY);
+    MPI_File_set_errhandler(file, MPI_ERRORS_RETURN);
+    code = MPI_File_write_at_all(file, rank, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE);
+    CHECK(check_class(code) == MPI_ERR_READ_ONLY, "class %d", check_class(code));
+    code = MPI_File_set_size(file, 3);
+    CHECK(check_class(code) == MPI_ERR_READ_ONLY, "class %d", check_class(code));
+    MPI_File_close(&file);
+
+    /* Sequential: the shared pointer alone. */
+    file = file_open(MPI_MODE_SEQUENTIAL | MPI_MODE_WRONLY | MPI_MODE_DELETE_ON_CLOSE);
+    MPI_File_set_errhandler(file, MPI_ERRORS_RETURN);
+    code = MPI_File_write_at(file, 0, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE);
+    CHECK(check_class(code) == MPI_ERR_UNSUPPORTED_OPERATION, "class %d", check_class(code));
+    code = MPI_File_seek(file, 0, MPI_SEEK_SET);
+    CHECK(check_class(code) == MPI_ERR_UNSUPPORTED_OPERATION, "class %d", check_class(code));
+    CHECK(MPI_File_write_shared(file, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE) == MPI_SUCCESS, "-");
+    MPI_File_close(&file);
+}
+
+static void sizes(void) {
+    MPI_File file = file_new();
+    MPI_Offset bytes = -1;
+    MPI_File_get_size(file, &bytes);
+    CHECK(bytes == 0, "%lld", (long long)bytes);
+    MPI_File_set_size(file, ((MPI_Offset)5 << 30) + 7);
+    MPI_File_get_size(file, &bytes);
+    CHECK(bytes == ((MPI_Offset)5 << 30) + 7, "%lld", (long long)bytes);
+    MPI_File_set_size(file, 10);
+    MPI_File_preallocate(file, 5);
+    MPI_File_get_size(file, &bytes);
+    CHECK(bytes == 10, "preallocation has shrunk the file to %lld", (long long)bytes);
+    MPI_File_preallocate(file, 10000);
+    MPI_File_get_size(file, &bytes);
+    CHECK(bytes == 10000, "%lld", (long long)bytes);
+    MPI_File_set_errhandler(file, MPI_ERRORS_RETURN);
+    int code = MPI_File_set_size(file, -1);
+    CHECK(check_class(code) == MPI_ERR_ARG, "class %d", check_class(code));
+    if (size > 1) {
+        code = MPI_File_set_size(file, rank);
+        CHECK(check_class(code) == MPI_ERR_NOT_SAME, "class %d", check_class(code));
+    }
+    MPI_File_close(&file);
+    CHECK(access(file_name, F_OK) != 0, "the file was to be deleted");
+}
+
+static void appending(void) {
+    MPI_File file = file_open(MPI_MODE_CREATE | MPI_MODE_WRONLY);
+    MPI_File_set_size(file, 100);
+    MPI_File_close(&file);
+    file = file_open(MPI_MODE_WRONLY | MPI_MODE_APPEND | MPI_MODE_DELETE_ON_CLOSE);
+    MPI_Offset at = -1;
+    MPI_File_get_position(file, &at);
+    CHECK(at == 100, "%lld", (long long)at);
+    MPI_File_get_position_shared(file, &at);
+    CHECK(at == 100, "%lld", (long long)at);
+    char mine = (char)('a' + rank);
+    MPI_File_write_ordered(file, &mine, 1, MPI_CHAR, MPI_STATUS_IGNORE);
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK(file_byte(100 + rank) == mine, "%d", file_byte(100 + rank));
+    MPI_File_close(&file);
+}
+
+static void what_a_file_says_of_itself(void) {
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "cb_buffer_size", "65536");
+    MPI_Info_set(info, "romio_ds_write", "disable");
+    MPI_Info_set(info, "romio_no_indep_rw", "true");
+    MPI_File file;
+    MPI_File_open(MPI_COMM_WORLD, file_name,
+                  MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, info, &file);
+    MPI_Info_free(&info);
+    MPI_File_get_info(file, &info);
+    char value[MPI_MAX_INFO_VAL + 1];
+    int known;
+    MPI_Info_get(info, "cb_buffer_size", MPI_MAX_INFO_VAL, value, &known);
+    CHECK(known && strcmp(value, "65536") == 0, "cb_buffer_size");
+    MPI_Info_get(info, "romio_ds_write", MPI_MAX_INFO_VAL, value, &known);
+    CHECK(known && strcmp(value, "disable") == 0, "romio_ds_write");
+    MPI_Info_get(info, "romio_no_indep_rw", MPI_MAX_INFO_VAL, value, &known);
+    CHECK(!known, "a hint without effect is reported");
+    MPI_Info_free(&info);
+    int amode = 0, flag = -1, same = 0;
+    MPI_File_get_amode(file, &amode);
+    CHECK(amode == (MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE), "%d", amode);
+    MPI_Group group, world;
+    MPI_File_get_group(file, &group);
+    MPI_Comm_group(MPI_COMM_WORLD, &world);
+    MPI_Group_compare(group, world, &same);
+    CHECK(same == MPI_IDENT, "%d", same);
+    MPI_Group_free(&group);
+    MPI_Group_free(&world);
+    MPI_File_get_atomicity(file, &flag);
+    CHECK(flag == 0, "%d", flag);
+    MPI_File_set_atomicity(file, 1);
+    MPI_File_get_atomicity(file, &flag);
+    CHECK(flag == 1, "%d", flag);
+    CHECK(MPI_File_fromint(MPI_File_toint(file)) == file, "the handle as a number");
+    MPI_File_sync(file);
+    MPI_File_close(&file);
+}
+
+static int descriptors(void) {
+    int open_ones = 0;
+    for (int i = 0; i < 1024; i++)
+        open_ones += fcntl(i, F_GETFD) >= 0;
+    return open_ones;
+}
+
+static void many_times(void) {
+    int before = descriptors();
+    for (int i = 0; i < 200; i++) {
+        MPI_File file = file_new();
+        MPI_File_write_at_all(file, rank, "x", 1, MPI_CHAR, MPI_STATUS_IGNORE);
+        MPI_File_close(&file);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK(descriptors() <= before, "%d descriptors were open before, %d after", before,
+          descriptors());
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    file_begin("opening");
+    modes_that_are_refused();
+    files_that_exist_or_not();
+    access_that_the_mode_forbids();
+    sizes();
+    appending();
+    what_a_file_says_of_itself();
+    many_times();
+    MPI_Finalize();
+    return 0;
+}

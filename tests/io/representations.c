@@ -1,0 +1,122 @@
+/* external32, internal and registered data representations. */
+#include "file.h"
+
+#include <stdint.h>
+
+static void external32(void) {
+    MPI_File file = file_new();
+    MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "external32", MPI_INFO_NULL);
+    int value = 0x01020304 + rank, back = 0;
+    MPI_File_write_at_all(file, rank, &value, 1, MPI_INT, MPI_STATUS_IGNORE);
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK(file_byte(4 * rank) == 1 && file_byte(4 * rank + 3) == 4 + rank, "byte order");
+    MPI_Status status;
+    MPI_File_read_at(file, rank, &back, 1, MPI_INT, &status);
+    check_count(&status, 4, "read");
+    CHECK(back == value, "%x", back);
+    /* 8 bytes here, 4 there: offsets count etypes. */
+    long numbers[10], read[10];
+    MPI_File_set_view(file, 0, MPI_LONG, MPI_LONG, "external32", MPI_INFO_NULL);
+    MPI_Aint extent;
+    MPI_File_get_type_extent(file, MPI_LONG, &extent);
+    CHECK(extent == 4, "%ld", (long)extent);
+    for (int i = 0; i < 10; i++)
+        numbers[i] = -i - rank * 100;
+    MPI_File_write_at(file, 10 * rank, numbers, 10, MPI_LONG, &status);
+    check_count(&status, 80, "write");
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_File_read_at(file, 10 * rank, read, 10, MPI_LONG, MPI_STATUS_IGNORE);
+    CHECK(memcmp(read, numbers, sizeof read) == 0, "-");
+    /* Every other number of a vector of them. */
+    MPI_Datatype vector;
+    MPI_Type_vector(5, 1, 2, MPI_LONG, &vector);
+    MPI_Type_commit(&vector);
+    MPI_File_set_view(file, 40 * rank, MPI_LONG, vector, "external32", MPI_INFO_NULL);
+    MPI_File_read_at(file, 0, read, 5, MPI_LONG, &status);
+    check_count(&status, 40, "read");
+    for (int i = 0; i < 5; i++)
+        CHECK(read[i] == numbers[2 * i], "%ld", read[i]);
+    /* More than the file has: whole items. */
+    MPI_File_set_view(file, 0, MPI_LONG, MPI_LONG, "external32", MPI_INFO_NULL);
+    MPI_File_read_at(file, 10 * size - 1, read, 10, MPI_LONG, &status);
+    check_count(&status, 8, "read to the end");
+    MPI_Type_free(&vector);
+    MPI_File_close(&file);
+}
+
+/* Ints as digits: five characters each. */
+enum { digits = 5 };
+static int calls;
+
+static int to_digits(void* user, MPI_Datatype type, int count, void* file, MPI_Offset position,
+                     void* state) {
+    (void)type;
+    CHECK(state == &calls, "extra state");
+    calls++;
+    for (int i = 0; i < count; i++) {
+        char text[16];
+        snprintf(text, sizeof text, "%05d", ((int*)user)[position + i]);
+        memcpy((char*)file + i * digits, text, digits);
+    }
+    return MPI_SUCCESS;
+}
+
+static int from_digits(void* user, MPI_Datatype type, int count, void* file, MPI_Offset position,
+                       void* state) {
+    (void)type;
+    (void)state;
+    for (int i = 0; i < count; i++) {
+        char text[digits + 1] = {0};
+        memcpy(text, (char*)file + i * digits, digits);
+        ((int*)user)[position + i] = atoi(text);
+    }
+    return MPI_SUCCESS;
+}
+
+static int failing(void* user, MPI_Datatype type, MPI_Count count, void* file, MPI_Offset position,
+                   void* state) {
+    (void)user, (void)type, (void)count, (void)file, (void)position, (void)state;
+    return MPI_ERR_OTHER;
+}
+
+static int extent_of_digits(MPI_Datatype type, MPI_Aint* extent, void* state) {
+    (void)type;
+    (void)state;
+    *extent = digits;
+    return MPI_SUCCESS;
+}
+
+static void registered(void) {
+    CHECK(MPI_Register_datarep("digits", from_digits, to_digits, extent_of_digits, &calls) ==
+              MPI_SUCCESS,
+          "-");
+    int code = MPI_Register_datarep("digits", from_digits, to_digits, extent_of_digits, NULL);
+    CHECK(check_class(code) == MPI_ERR_DUP_DATAREP, "class %d", check_class(code));
+    code = MPI_Register_datarep("native", NULL, NULL, extent_of_digits, NULL);
+    CHECK(check_class(code) == MPI_ERR_DUP_DATAREP, "class %d", check_class(code));
+    MPI_Register_datarep_c("failing", MPI_CONVERSION_FN_NULL_C, failing, extent_of_digits, NULL);
+    MPI_File file = file_new();
+    MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "digits", MPI_INFO_NULL);
+    int values[3] = {rank, 123, 4567}, back[3] = {0, 0, 0};
+    MPI_Request request;
+    MPI_File_write_at(file, 3 * rank, values, 3, MPI_INT, MPI_STATUS_IGNORE);
+    MPI_File_iread_at(file, 3 * rank, back, 3, MPI_INT, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(memcmp(values, back, sizeof back) == 0, "%d %d %d", back[0], back[1], back[2]);
+    CHECK(file_byte(15 * rank + 9) == '3' && file_byte(15 * rank + 10) == '0', "-");
+    CHECK(calls == 1, "%d", calls);
+    MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "failing", MPI_INFO_NULL);
+    MPI_File_set_errhandler(file, MPI_ERRORS_RETURN);
+    code = MPI_File_write_at_all(file, 3 * rank, values, 3, MPI_INT, MPI_STATUS_IGNORE);
+    CHECK(check_class(code) == MPI_ERR_CONVERSION, "class %d", check_class(code));
+    MPI_File_close(&file);
+}
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    file_begin("representations");
+    external32();
+    registered();
+    MPI_Finalize();
+    return 0;
+}

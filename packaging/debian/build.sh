@@ -1,0 +1,30 @@
+#!/bin/sh
+# Builds Debian's packages of what is committed, into FOLDER, and lets lintian look at them.
+#     packaging/debian/build.sh FOLDER [BUILD]      BUILD: packs this build tree, instead of a new one
+# Needs dpkg-dev, debhelper, lintian and what `Build-Depends` of packaging/debian/control names.
+set -eu
+[ $# = 1 ] || [ $# = 2 ] || {
+    echo "usage: packaging/debian/build.sh FOLDER [BUILD]" >&2
+    exit 2
+}
+top=$(readlink -f "$(dirname "$(readlink -f "$0")")/../..")
+mkdir -p "$1"
+folder=$(readlink -f "$1")
+if [ $# = 2 ]; then
+    WARREN_BUILD=$(readlink -f "$2")
+    export WARREN_BUILD
+fi
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT INT TERM
+
+mkdir "$scratch/warren"
+git -C "$top" archive HEAD | tar -x -C "$scratch/warren"
+cp -r "$scratch/warren/packaging/debian" "$scratch/warren/debian"
+multiarch=$(dpkg-architecture -q DEB_HOST_MULTIARCH)
+sed -i "s/@MULTIARCH@/$multiarch/g" "$scratch"/warren/debian/*.postinst
+# Equal packages of equal commits.
+SOURCE_DATE_EPOCH=$(git -C "$top" log -1 --format=%ct)
+export SOURCE_DATE_EPOCH
+(cd "$scratch/warren" && dpkg-buildpackage --build=binary --no-sign)
+mv "$scratch"/*.deb "$scratch"/*.changes "$scratch"/*.buildinfo "$folder"
+lintian --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs "$folder"/*.changes

@@ -78,6 +78,32 @@ static void given_up(void) {
     MPI_File_close(&file);
 }
 
+/* Each rank its own file, at the same time: descriptors belong to a rank. */
+static void own_files(void) {
+    enum { words = 20000 };
+    char name[200];
+    snprintf(name, sizeof name, "%s_own_%d", file_name, rank);
+    MPI_File file;
+    MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
+                  MPI_INFO_NULL, &file);
+    int* data = malloc(words * sizeof(int));
+    MPI_Request request;
+    MPI_Status status;
+    for (int i = 0; i < words; i++)
+        data[i] = rank * 100000 + i;
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_File_iwrite_at(file, 0, data, words * 4, MPI_BYTE, &request);
+    MPI_Wait(&request, &status);
+    memset(data, 0, words * sizeof(int));
+    MPI_File_iread_at(file, 0, data, words * 4, MPI_BYTE, &request);
+    MPI_Wait(&request, &status);
+    check_count(&status, words * 4, "iread_at");
+    for (int i = 0; i < words; i++)
+        CHECK(data[i] == rank * 100000 + i, "word %d is %d", i, data[i]);
+    MPI_File_close(&file);
+    free(data);
+}
+
 static void errors_belong_to_the_file(void) {
     char name[200];
     snprintf(name, sizeof name, "%s_%d", file_name, rank);
@@ -103,6 +129,7 @@ int main(int argc, char** argv) {
     several_at_once();
     without_calls();
     given_up();
+    own_files();
     errors_belong_to_the_file();
     MPI_Finalize();
     return 0;

@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <csignal>
+#include <map>
 #include <mutex>
 #include <pthread.h>
 #include <sched.h>
@@ -10,13 +11,18 @@
 
 namespace warren::io {
 
-// What the ranks of this process share; the mutex is held for some loads and stores. Never
+// The helpers of a rank, or of all fibres; the mutex is held for some loads and stores. Never
 // destroyed: helpers may sleep in it while the process exits.
 class Helpers {
   public:
-    static Helpers& of_process() {
-        static auto* helpers = new Helpers;
-        return *helpers;
+    static Helpers& of_pool(std::uint32_t pool) {
+        struct Pools {
+            std::mutex mutex;
+            std::map<std::uint32_t, Helpers> helpers;
+        };
+        static auto* pools = new Pools;
+        const std::lock_guard lock(pools->mutex);
+        return pools->helpers[pool];
     }
 
     // False: there is no helper.
@@ -94,7 +100,7 @@ void Job::run(Scratch& scratch) {
 }
 
 void Job::start(Job& job) {
-    if (!Helpers::of_process().add(job)) {
+    if (!Helpers::of_pool(job.pool_).add(job)) {
         Scratch scratch;
         job.run(scratch);
     }

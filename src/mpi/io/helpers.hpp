@@ -1,6 +1,7 @@
 // Helpers: threads of the process that carry out nonblocking file accesses, so that these make
-// progress while their rank computes. They are made when there is work, a few per process however
-// many ranks it has, and sleep when there is none.
+// progress while their rank computes. They are made when there is work, and sleep when there is
+// none. Thread ranks have descriptor tables of their own, which a helper shares with the rank that
+// has made it, so each rank has helpers of its own; fibres share theirs.
 //
 // Thread rule: start() by any thread; a job is run by one helper. Invariants
 //  1. A helper never waits for MPI and takes no rank's lock.
@@ -19,12 +20,16 @@ namespace warren::io {
 
 class Job {
   public:
-    explicit Job(const Rank& rank) : header_(rank.header()), doorbell_(rank.slot.doorbell) {}
+    explicit Job(const Rank& rank)
+        : header_(rank.header()),
+          doorbell_(rank.slot.doorbell),
+          pool_(fibres() != nullptr ? 0 : rank.index) {}
     Job(const Job&) = delete;
     Job& operator=(const Job&) = delete;
     virtual ~Job() = default;
 
-    // Hands it to a helper. Without one (the system has no thread to spare) it is run here.
+    // Hands it to a helper; called by its rank. Without one (the system has no thread to spare) it
+    // is run here.
     static void start(Job& job);
 
     bool finished() const { return state_.load(std::memory_order_acquire) >= is_finished; }
@@ -42,6 +47,7 @@ class Job {
 
     const node::SegmentHeader& header_;
     std::atomic<std::uint32_t>& doorbell_;
+    const std::uint32_t pool_; // of helpers
     std::atomic<std::uint32_t> state_{is_waiting};
     Job* next_ = nullptr; // under the helpers' mutex
 };

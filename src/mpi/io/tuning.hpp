@@ -34,7 +34,7 @@ inline constexpr std::uint64_t staged_density = 4;
 // Nor so little data that the barriers would cost more.
 inline constexpr std::uint64_t staged_bytes = 16 << 10;
 
-// Threads of a process that carry out nonblocking accesses.
-inline constexpr int helper_threads = 4;
+// Threads of a rank, or of all fibres of a process, that carry out nonblocking accesses.
+inline constexpr int helper_threads = 2;
 
 } // namespace warren::io

@@ -29,8 +29,9 @@ struct RankNumbers {
 
 // Counts that all ranks of a job share.
 enum class JobCount : std::uint8_t {
-    finishing,  // ranks that send no more
-    withdrawing // ranks that ask for what they have announced to others
+    finishing,   // ranks that send no more, until they come back (sessions)
+    finishes,    // how often all ranks were finishing at once: counts by itself
+    withdrawing, // ranks that ask for what they have announced to others
 };
 
 class Bootstrap {

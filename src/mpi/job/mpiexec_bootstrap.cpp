@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/futex.hpp"
+#include "base/invariant.hpp"
 #include "mpi.h"
 #include "mpi/job/context_ids.hpp"
 
@@ -124,18 +125,31 @@ std::uint32_t MpiexecBootstrap::give_back_context(std::uint32_t context) {
     return ContextIds::give_back(segment_, context);
 }
 
-std::atomic<std::uint32_t>& MpiexecBootstrap::count_of(JobCount count) const {
-    JobCounts& counts = *segment_.at(job_counts);
-    return count == JobCount::finishing ? counts.finishing : counts.withdrawing;
-}
-
 std::uint32_t MpiexecBootstrap::add(JobCount count, std::int32_t change) {
-    const auto more = static_cast<std::uint32_t>(change);
-    return count_of(count).fetch_add(more, std::memory_order_seq_cst) + more;
+    JobCounts& counts = *segment_.at(job_counts);
+    if (count == JobCount::withdrawing) {
+        const auto more = static_cast<std::uint32_t>(change);
+        return counts.withdrawing.fetch_add(more, std::memory_order_seq_cst) + more;
+    }
+    WARREN_INVARIANT(count == JobCount::finishing, "job counts: finishes counts by itself");
+    std::uint64_t before = counts.finishing.load(std::memory_order_relaxed);
+    std::uint32_t now;
+    std::uint64_t finishes;
+    do {
+        now = static_cast<std::uint32_t>(before) + static_cast<std::uint32_t>(change);
+        finishes = (before >> 32) + (change > 0 && now == numbers().world_size ? 1 : 0);
+    } while (!counts.finishing.compare_exchange_weak(before, finishes << 32 | now,
+                                                     std::memory_order_seq_cst));
+    return now;
 }
 
 std::uint32_t MpiexecBootstrap::read(JobCount count) const {
-    return count_of(count).load(std::memory_order_acquire);
+    const JobCounts& counts = *segment_.at(job_counts);
+    if (count == JobCount::withdrawing) {
+        return counts.withdrawing.load(std::memory_order_acquire);
+    }
+    const std::uint64_t both = counts.finishing.load(std::memory_order_acquire);
+    return static_cast<std::uint32_t>(count == JobCount::finishing ? both : both >> 32);
 }
 
 Bootstrap::Told MpiexecBootstrap::abort(JobEnd end, int code, const char* text) {

@@ -18,7 +18,8 @@
 namespace warren::node {
 
 struct JobCounts {
-    alignas(cache_line_bytes) std::atomic<std::uint32_t> finishing;
+    // One word, so that finishes (the upper half) grows at once when finishing reaches all.
+    alignas(cache_line_bytes) std::atomic<std::uint64_t> finishing;
     std::atomic<std::uint32_t> withdrawing;
     alignas(cache_line_bytes) std::atomic<std::uint32_t> arrived; // in the present fence
     std::atomic<std::uint32_t> fence;                             // its number
@@ -47,7 +48,6 @@ class MpiexecBootstrap final : public Bootstrap {
     Told abort(JobEnd end, int code, const char* text) override;
 
   private:
-    std::atomic<std::uint32_t>& count_of(JobCount count) const;
     // The value under a key on a rank's card; its data is null when there is none.
     std::span<const std::byte> find(std::uint32_t rank, std::string_view key) const;
 

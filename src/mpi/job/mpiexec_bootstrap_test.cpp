@@ -127,6 +127,19 @@ TEST_F(MpiexecBootstrapTest, counts_for_all_ranks) {
     EXPECT_EQ(bootstrap(0)->add(JobCount::finishing, 1), ranks + 1);
 }
 
+TEST_F(MpiexecBootstrapTest, remembers_that_all_were_finishing_when_some_have_come_back) {
+    run([](Bootstrap& own, std::uint32_t) {
+        EXPECT_EQ(own.read(JobCount::finishes), 0u);
+        own.fence().drop();
+        own.add(JobCount::finishing, 1);
+        own.fence().drop();
+        own.add(JobCount::finishing, -1);
+        EXPECT_EQ(own.read(JobCount::finishes), 1u);
+    });
+    EXPECT_EQ(bootstrap(0)->read(JobCount::finishing), 0u);
+    EXPECT_EQ(bootstrap(0)->read(JobCount::finishes), 1u);
+}
+
 TEST_F(MpiexecBootstrapTest, the_last_member_gives_a_context_back) {
     const auto one = bootstrap(0);
     const auto other = bootstrap(1);

@@ -317,6 +317,9 @@ void Engine::flush() {
     wait_until(all_gone, {.call = current_call});
     Rank& rank = core_.rank;
     node::Bootstrap& bootstrap = rank.bootstrap();
+    // When this rank looks whether all are here, others may have come back already (sessions): it
+    // looks whether all have been here since. They can't have been before it is counted itself.
+    const std::uint32_t finishes = bootstrap.read(node::JobCount::finishes);
     if (bootstrap.add(node::JobCount::finishing, 1) == rank.world_size) {
         for (std::uint32_t other = 0; other < rank.size; ++other) {
             rank.ring(other);
@@ -326,7 +329,7 @@ void Engine::flush() {
         return;
     }
     const auto nothing_comes = [&] {
-        if (bootstrap.read(node::JobCount::finishing) == rank.world_size) {
+        if (bootstrap.read(node::JobCount::finishes) != finishes) {
             // The others' messages stand in the queues by now.
             while (progress()) {
             }

@@ -3,6 +3,7 @@
 #include <climits>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 
 #include <mpi.h>
 
@@ -243,6 +244,35 @@ bool check(const WrongCall& wrong) {
     return false;
 }
 
+// Checks that are not generated.
+constexpr WrongCall more_wrong_calls[] = {
+    {"MPI_Reduce_scatter", "recvcounts", MPI_ERR_ARG, On::communicator,
+     [] {
+         return MPI_Reduce_scatter(good.buffer, good.other_buffer, nullptr, MPI_INT, MPI_SUM,
+                                   good.comm);
+     }},
+    {"MPI_Pack", "outbuf", MPI_ERR_BUFFER, On::communicator,
+     [] {
+         int position = 0;
+         return MPI_Pack(good.buffer, 1, MPI_INT, nullptr, 8, &position, good.comm);
+     }},
+    {"MPI_Unpack", "inbuf", MPI_ERR_BUFFER, On::communicator,
+     [] {
+         int position = 0;
+         return MPI_Unpack(nullptr, 8, &position, good.buffer, 1, MPI_INT, good.comm);
+     }},
+    {"MPI_Pack_external", "outbuf", MPI_ERR_BUFFER, On::self,
+     [] {
+         MPI_Aint position = 0;
+         return MPI_Pack_external("external32", good.buffer, 1, MPI_INT, nullptr, 8, &position);
+     }},
+    {"MPI_Op_create", "user_fn", MPI_ERR_ARG, On::self,
+     [] {
+         MPI_Op op;
+         return MPI_Op_create(nullptr, 1, &op);
+     }},
+};
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -252,8 +282,11 @@ int main(int argc, char** argv) {
     for (const WrongCall& wrong : wrong_calls) {
         failures += !check(wrong);
     }
+    for (const WrongCall& wrong : more_wrong_calls) {
+        failures += !check(wrong);
+    }
     std::printf("%zu wrong calls, %d not refused as they should be\n",
-                sizeof wrong_calls / sizeof *wrong_calls, failures);
+                std::size(wrong_calls) + std::size(more_wrong_calls), failures);
     MPI_Request_free(&good.request);
     MPI_Group_free(&good.group);
     MPI_Info_free(&good.info);

@@ -32,6 +32,9 @@ Error check_reduction(const void* sendbuf, const void* recvbuf, MPI_Count count,
 // The elements of each block of a scattered reduction, and of all.
 Error list_counts(int number, const CountArray& recvcounts, std::vector<MPI_Count>& counts,
                   MPI_Count& total) {
+    if (recvcounts.null()) {
+        return fail(MPI_ERR_ARG, "recvcounts is a null pointer");
+    }
     counts.resize(static_cast<std::size_t>(number));
     for (int rank = 0; rank < number; ++rank) {
         if (recvcounts[rank] < 0) {

@@ -7,6 +7,9 @@ namespace warren::mpi {
 
 Error op_create(Context& context, MPI_User_function* user_fn, MPI_User_function_c* user_fn_c,
                 int commute, MPI_Op* op) {
+    if (user_fn == nullptr && user_fn_c == nullptr) {
+        return fail(MPI_ERR_ARG, "user_fn is a null pointer");
+    }
     const coll::Op* made = user_fn_c != nullptr ? context.operations.insert(user_fn_c, commute != 0)
                                                 : context.operations.insert(user_fn, commute != 0);
     if (made == nullptr) {

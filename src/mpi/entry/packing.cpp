@@ -20,14 +20,18 @@ Error packed_size(MPI_Count count, MPI_Count element_bytes, MPI_Count& bytes) {
     return {};
 }
 
-// Bytes of `count` elements, which must fit between position and the buffer's size.
-Error check_fit(const char* buffer, MPI_Count size, MPI_Count position, MPI_Count element_bytes,
-                MPI_Count count, MPI_Count& bytes) {
+// Bytes of `count` elements, which must fit between position and the size of the packed buffer.
+Error check_fit(const char* name, const void* packed, MPI_Count size, MPI_Count position,
+                MPI_Count element_bytes, MPI_Count count, MPI_Count& bytes) {
     if (Error error = packed_size(count, element_bytes, bytes)) {
         return error;
     }
+    if (packed == nullptr && bytes > 0) {
+        return fail(MPI_ERR_BUFFER, "%s is a null pointer, but %lld bytes are to be there", name,
+                    static_cast<long long>(bytes));
+    }
     if (position < 0 || position > size || bytes > size - position) {
-        return fail(MPI_ERR_ARG, "%s of %lld bytes has no %lld bytes from position %lld on", buffer,
+        return fail(MPI_ERR_ARG, "%s of %lld bytes has no %lld bytes from position %lld on", name,
                     static_cast<long long>(size), static_cast<long long>(bytes),
                     static_cast<long long>(position));
     }
@@ -46,7 +50,8 @@ Error check_datarep(const char* datarep) {
 Error pack(Context&, const void* inbuf, MPI_Count incount, const Datatype& datatype, void* outbuf,
            MPI_Count outsize, MPI_Count& position, comm::Communicator&) {
     MPI_Count bytes = 0;
-    if (Error error = check_fit("outbuf", outsize, position, datatype.size, incount, bytes)) {
+    if (Error error =
+            check_fit("outbuf", outbuf, outsize, position, datatype.size, incount, bytes)) {
         return error;
     }
     datatype.pack(inbuf, incount, static_cast<std::byte*>(outbuf) + position);
@@ -57,7 +62,7 @@ Error pack(Context&, const void* inbuf, MPI_Count incount, const Datatype& datat
 Error unpack(Context&, const void* inbuf, MPI_Count insize, MPI_Count& position, void* outbuf,
              MPI_Count outcount, const Datatype& datatype, comm::Communicator&) {
     MPI_Count bytes = 0;
-    if (Error error = check_fit("inbuf", insize, position, datatype.size, outcount, bytes)) {
+    if (Error error = check_fit("inbuf", inbuf, insize, position, datatype.size, outcount, bytes)) {
         return error;
     }
     datatype.unpack(static_cast<const std::byte*>(inbuf) + position, bytes, outbuf, outcount);
@@ -77,8 +82,8 @@ Error pack_external(Context&, const char* datarep, const void* inbuf, MPI_Count 
         return error;
     }
     MPI_Count bytes = 0;
-    if (Error error = check_fit("outbuf", outsize, position, datatype::external_size(datatype),
-                                incount, bytes)) {
+    if (Error error = check_fit("outbuf", outbuf, outsize, position,
+                                datatype::external_size(datatype), incount, bytes)) {
         return error;
     }
     datatype::pack_external(datatype, inbuf, incount, static_cast<std::byte*>(outbuf) + position);
@@ -93,7 +98,7 @@ Error unpack_external(Context&, const char datarep[], const void* inbuf, MPI_Cou
         return error;
     }
     MPI_Count bytes = 0;
-    if (Error error = check_fit("inbuf", insize, position, datatype::external_size(datatype),
+    if (Error error = check_fit("inbuf", inbuf, insize, position, datatype::external_size(datatype),
                                 outcount, bytes)) {
         return error;
     }

@@ -11,6 +11,7 @@ static const char* const flavour_names[flavours] = {"created", "allocated", "sha
 
 typedef struct {
     MPI_Win win;
+    MPI_Comm comm;
     int flavour;
     int64_t* words;      /* of this rank */
     int count;           /* of them, the same at all ranks */
@@ -18,7 +19,7 @@ typedef struct {
 } Window;
 
 static inline Window window_make(int flavour, int count, MPI_Comm comm) {
-    Window made = {MPI_WIN_NULL, flavour, NULL, count, NULL};
+    Window made = {MPI_WIN_NULL, comm, flavour, NULL, count, NULL};
     MPI_Aint bytes = (MPI_Aint)count * 8;
     int size, rank;
     MPI_Comm_size(comm, &size);
@@ -54,8 +55,10 @@ static inline MPI_Aint window_at(const Window* window, int target, int word) {
 }
 
 static inline void window_free(Window* window) {
-    if (window->addresses != NULL)
+    if (window->addresses != NULL) {
+        MPI_Barrier(window->comm); /* nobody accesses it any more */
         MPI_Win_detach(window->win, window->words);
+    }
     MPI_Win_free(&window->win);
     CHECK(window->win == MPI_WIN_NULL, "the handle is still there");
     if (window->flavour == created || window->flavour == dynamic)

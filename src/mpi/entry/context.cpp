@@ -27,6 +27,7 @@ Context::Context(RankState& own_home, Enrolment&& enrolment)
       messages(rank),
       communicators(comm::World::on_one_node(rank.world_rank, rank.world_size),
                     comm::TableShelf(rank.segment)),
+      window_server(messages),
       main_thread(kernel_thread()) {
     attributes.tag_ub = tag_limit;
     attributes.universe_size = static_cast<int>(rank.world_size);

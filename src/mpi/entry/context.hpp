@@ -50,6 +50,7 @@ struct Context {
     comm::Communicators communicators;
     comm::Sessions sessions;
     PartitionedMatching partitioned;
+    rma::WindowServer window_server;
     LateHandleTable<rma::Window> windows;
     LateHandleTable<io::File> files;
     io::Representations representations; // of data in files

@@ -134,12 +134,13 @@ inline constexpr std::uint64_t short_window_elements = 64;
 }
 
 [[gnu::always_inline]] inline bool short_win_flush(int rank, MPI_Win win) {
-    const rma::Window* window = short_window(win);
+    rma::Window* window = short_window(win);
     if (window == nullptr || static_cast<unsigned>(rank) >= static_cast<unsigned>(window->size()) ||
         !window->epochs().passive(rank)) [[unlikely]] {
         return false;
     }
     rma::Window::synchronise();
+    window->poll();
     return true;
 }
 

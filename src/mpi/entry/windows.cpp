@@ -66,7 +66,7 @@ Error make_window(Context& context, WindowPlan plan, const comm::Info* info,
         plan.error.drop();
         return error;
     }
-    rma::Window* window = context.windows.insert(context.messages, *own);
+    rma::Window* window = context.windows.insert(context.window_server, context.messages, *own);
     if (window == nullptr) {
         plan.error.drop();
         give_up(context, *own);

@@ -8,7 +8,8 @@ namespace warren::mpi {
 namespace {
 
 // Operations complete in their call: so does the request.
-Error complete_at_once(Context& context, Error error, MPI_Request* request) {
+Error complete_at_once(Context& context, rma::Window& win, Error error, MPI_Request* request) {
+    win.poll(); // its completion is no call of the window's
     if (!error) {
         *request = request_handle(context.messages.sent());
     }
@@ -62,8 +63,9 @@ Error win_flush_local_all(Context&, rma::Window& win) {
     return win.flush_all();
 }
 
-Error win_sync(Context&, rma::Window&) {
+Error win_sync(Context&, rma::Window& win) {
     rma::Window::synchronise();
+    win.poll();
     return {};
 }
 
@@ -156,7 +158,7 @@ Error rput(Context& context, const void* origin_addr, MPI_Count origin_count,
            const datatype::Datatype& origin_datatype, int target_rank, MPI_Aint target_disp,
            MPI_Count target_count, const datatype::Datatype& target_datatype, rma::Window& win,
            MPI_Request* request) {
-    return complete_at_once(context,
+    return complete_at_once(context, win,
                             put(context, origin_addr, origin_count, origin_datatype, target_rank,
                                 target_disp, target_count, target_datatype, win),
                             request);
@@ -166,7 +168,7 @@ Error rget(Context& context, void* origin_addr, MPI_Count origin_count,
            const datatype::Datatype& origin_datatype, int target_rank, MPI_Aint target_disp,
            MPI_Count target_count, const datatype::Datatype& target_datatype, rma::Window& win,
            MPI_Request* request) {
-    return complete_at_once(context,
+    return complete_at_once(context, win,
                             get(context, origin_addr, origin_count, origin_datatype, target_rank,
                                 target_disp, target_count, target_datatype, win),
                             request);
@@ -176,7 +178,7 @@ Error raccumulate(Context& context, const void* origin_addr, MPI_Count origin_co
                   const datatype::Datatype& origin_datatype, int target_rank, MPI_Aint target_disp,
                   MPI_Count target_count, const datatype::Datatype& target_datatype, coll::Op& op,
                   rma::Window& win, MPI_Request* request) {
-    return complete_at_once(context,
+    return complete_at_once(context, win,
                             accumulate(context, origin_addr, origin_count, origin_datatype,
                                        target_rank, target_disp, target_count, target_datatype, op,
                                        win),
@@ -189,7 +191,7 @@ Error rget_accumulate(Context& context, const void* origin_addr, MPI_Count origi
                       int target_rank, MPI_Aint target_disp, MPI_Count target_count,
                       const datatype::Datatype& target_datatype, coll::Op& op, rma::Window& win,
                       MPI_Request* request) {
-    return complete_at_once(context,
+    return complete_at_once(context, win,
                             get_accumulate(context, origin_addr, origin_count, origin_datatype,
                                            result_addr, result_count, result_datatype, target_rank,
                                            target_disp, target_count, target_datatype, op, win),

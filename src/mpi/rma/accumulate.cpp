@@ -1,27 +1,19 @@
-// Accumulate operations. All of them hold the target's accumulate mutex while they read and write
-// its memory, so any two are atomic to each other, element by element.
+// Accumulate operations. The accumulate mutex of the target is held while its memory is read and
+// written, so any two are atomic to each other, element by element.
 //
-// Data without gaps in mapped memory is combined where it is. All other data goes in parts, packed:
-// the target's part is read, combined and written while the mutex is held.
+// Data without gaps in mapped memory is combined where it is. All other data goes in parts, packed
+// (target_memory.hpp).
 
 #include <algorithm>
 #include <cstring>
 
 #include "mpi/datatype/type_table.hpp"
-#include "mpi/rma/peer_memory.hpp"
+#include "mpi/rma/combine.hpp"
 #include "mpi/rma/window.hpp"
 
 namespace warren::rma {
 
 namespace {
-
-// Packed bytes that are combined at a time: others get the mutex in between.
-constexpr MPI_Count part_bytes = 64 * 1024;
-
-// Whether an operation changes the target.
-bool writes(const coll::Op& op) {
-    return op.kind() != coll::OpKind::no_op;
-}
 
 // MPI_REPLACE and MPI_NO_OP, which have no loop, are for all predefined types.
 Error check_operation(const coll::Op& op, const datatype::Datatype& basic) {
@@ -29,7 +21,7 @@ Error check_operation(const coll::Op& op, const datatype::Datatype& basic) {
         return fail(MPI_ERR_OP,
                     "op was made by MPI_Op_create: only predefined operations accumulate");
     }
-    if (op.kind() == coll::OpKind::replace || !writes(op)) {
+    if (op.kind() == coll::OpKind::replace || !changes_target(op)) {
         return {};
     }
     return op.check(basic);
@@ -46,16 +38,6 @@ Error several_types(const char* name) {
     return fail(MPI_ERR_TYPE, "%s is made of several predefined types", name);
 }
 
-// left op right, of elements as a program has them.
-void combine(const coll::Op& op, const datatype::Datatype& basic, const void* left,
-             const void* right, void* result, MPI_Count elements) {
-    if (op.kind() == coll::OpKind::replace) {
-        std::memmove(result, right, static_cast<std::size_t>(elements * basic.extent));
-    } else if (writes(op)) {
-        op.kernel(basic)(left, right, result, elements);
-    }
-}
-
 } // namespace
 
 struct Window::Accumulation {
@@ -67,40 +49,9 @@ struct Window::Accumulation {
     const datatype::Datatype* basic;
 };
 
-// Packed elements and the same as a program has them, which differ for types with gaps inside.
-class Window::Elements {
-  public:
-    Elements(const datatype::Datatype& basic, MPI_Count bytes)
-        : basic_(basic),
-          packed_(std::make_unique<std::byte[]>(static_cast<std::size_t>(bytes))),
-          native_(basic.contiguous ? nullptr
-                                   : std::make_unique<std::byte[]>(static_cast<std::size_t>(
-                                         bytes / basic.size * basic.extent))) {}
-
-    std::byte* packed() { return packed_.get(); }
-    std::byte* native() { return native_ != nullptr ? native_.get() : packed_.get(); }
-    // After packed() has been written.
-    void unpack(MPI_Count bytes) {
-        if (native_ != nullptr) {
-            basic_.unpack(packed_.get(), bytes, native_.get(), bytes / basic_.size);
-        }
-    }
-    // After native() has been written.
-    void pack(MPI_Count bytes) {
-        if (native_ != nullptr) {
-            basic_.pack(native_.get(), bytes / basic_.size, packed_.get());
-        }
-    }
-
-  private:
-    const datatype::Datatype& basic_;
-    std::unique_ptr<std::byte[]> packed_;
-    std::unique_ptr<std::byte[]> native_; // null: elements have no gaps
-};
-
 void Window::accumulate_in_place(const Accumulation& what) {
     const MPI_Count bytes = what.to.bytes();
-    const MPI_Count part = part_bytes / what.basic->size * what.basic->size;
+    const MPI_Count part = accumulate_part_bytes / what.basic->size * what.basic->size;
     const auto* from = static_cast<const std::byte*>(what.from.base);
     auto* result = what.result != nullptr ? static_cast<std::byte*>(what.result->base) : nullptr;
     std::byte* target = what.place.memory;
@@ -115,39 +66,27 @@ void Window::accumulate_in_place(const Accumulation& what) {
     }
 }
 
-Error Window::accumulate_parts(const Accumulation& what) {
+Error Window::accumulate_parts(const Accumulation& what, TargetMemory& memory) {
     const MPI_Count bytes = what.to.bytes();
     const datatype::Datatype& basic = *what.basic;
-    const MPI_Count part = std::min(bytes, part_bytes / basic.size * basic.size);
+    const MPI_Count part = std::min(bytes, accumulate_part_bytes / basic.size * basic.size);
     Elements own(basic, part);
     Elements its(basic, part);
-    const PeerMemory peer(engine_.rank().segment, what.place.target_in_world, what.to);
+    const Accumulating accumulating = {.op = *what.op, .basic = basic, .own = own, .its = its};
+    const std::unique_ptr<std::byte[]> before(
+        what.result != nullptr ? new std::byte[static_cast<std::size_t>(part)] : nullptr);
     for (MPI_Count first = 0; first < bytes; first += part) {
         const MPI_Count now = std::min(bytes - first, part);
-        if (writes(*what.op)) {
+        if (changes_target(*what.op)) {
             what.from.type->pack_part(what.from.base, what.from.count, first, now, own.packed());
             own.unpack(now);
         }
-        const SharedLock lock(what.place.control->accumulate_mutex, engine_.rank().index, spins());
-        if (what.place.is_direct) {
-            what.to.type->pack_part(what.to.base, what.to.count, first, now, its.packed());
-        } else if (Error error = peer.read(its.packed(), first, now)) {
+        if (Error error = memory.accumulate(accumulating, before.get(), first, now)) {
             return error;
         }
         if (what.result != nullptr) {
-            what.result->type->unpack_part(its.packed(), first, now, what.result->base,
+            what.result->type->unpack_part(before.get(), first, now, what.result->base,
                                            what.result->count);
-        }
-        if (!writes(*what.op)) {
-            continue;
-        }
-        its.unpack(now);
-        combine(*what.op, basic, its.native(), own.native(), its.native(), now / basic.size);
-        its.pack(now);
-        if (what.place.is_direct) {
-            what.to.type->unpack_part(its.packed(), first, now, what.to.base, what.to.count);
-        } else if (Error error = peer.write(its.packed(), first, now)) {
-            return error;
         }
     }
     return {};
@@ -158,7 +97,7 @@ Error Window::check_accumulation(const Accumulation& what) {
     const datatype::Datatype* origin = basic_of(*what.from.type);
     const datatype::Datatype* result =
         what.result != nullptr ? basic_of(*what.result->type) : what.basic;
-    if (writes(*what.op) && origin != what.basic) {
+    if (changes_target(*what.op) && origin != what.basic) {
         return origin == nullptr
                    ? several_types("origin_datatype")
                    : fail(MPI_ERR_TYPE, "origin_datatype is of %s, target_datatype of %s",
@@ -171,7 +110,7 @@ Error Window::check_accumulation(const Accumulation& what) {
                           result->predefined_name(), what.basic->predefined_name());
     }
     const MPI_Count bytes = what.to.bytes();
-    const MPI_Count sent = writes(*what.op) ? what.from.bytes() : bytes;
+    const MPI_Count sent = changes_target(*what.op) ? what.from.bytes() : bytes;
     if (sent != bytes || (what.result != nullptr && what.result->bytes() < bytes)) {
         return fail(MPI_ERR_TRUNCATE, "the target's data are %lld bytes, but the origin's %lld%s",
                     static_cast<long long>(bytes), static_cast<long long>(sent),
@@ -182,7 +121,7 @@ Error Window::check_accumulation(const Accumulation& what) {
 
 Error Window::accumulate(const Buffer& from, const Buffer* result, int target,
                          MPI_Aint displacement, const Buffer& there, const coll::Op& op) {
-    if (there.bytes() == 0 && (from.bytes() == 0 || !writes(op))) {
+    if (there.bytes() == 0 && (from.bytes() == 0 || !changes_target(op))) {
         return target == MPI_PROC_NULL ? Error() : check_epoch(target);
     }
     const datatype::Datatype* basic = basic_of(*there.type);
@@ -205,13 +144,14 @@ Error Window::accumulate(const Buffer& from, const Buffer* result, int target,
     }
     what.to = what.place.laid_out(there);
     const bool in_place = what.place.is_direct && there.type->contiguous && basic->contiguous &&
-                          (!writes(op) || from.type->contiguous) &&
+                          (!changes_target(op) || from.type->contiguous) &&
                           (result == nullptr || result->type->contiguous);
     if (in_place) {
         accumulate_in_place(what);
         return {};
     }
-    return accumulate_parts(what);
+    return with_memory(what.place, what.to,
+                       [&](TargetMemory& memory) { return accumulate_parts(what, memory); });
 }
 
 Error Window::fetch_and_op(const void* from, void* result, const datatype::Datatype& type,
@@ -271,23 +211,13 @@ Error Window::compare_and_swap(const void* from, const void* compared, void* res
     if (Error error = find_place(target, displacement, there, place)) {
         return error;
     }
-    const auto bytes = static_cast<std::size_t>(type.size);
     std::byte found[16]; // no such type is larger
-    const PeerMemory peer(engine_.rank().segment, place.target_in_world, place.laid_out(there));
-    const SharedLock lock(place.control->accumulate_mutex, engine_.rank().index, spins());
-    if (place.is_direct) {
-        std::memcpy(found, place.memory, bytes);
-    } else if (Error error = peer.read(found, 0, type.size)) {
+    if (Error error = with_memory(place, place.laid_out(there), [&](TargetMemory& memory) {
+            return memory.compare_and_swap(from, compared, found);
+        })) {
         return error;
     }
-    if (std::memcmp(found, compared, bytes) == 0) {
-        if (place.is_direct) {
-            std::memcpy(place.memory, from, bytes);
-        } else if (Error error = peer.write(from, 0, type.size)) {
-            return error;
-        }
-    }
-    std::memcpy(result, found, bytes);
+    std::memcpy(result, found, static_cast<std::size_t>(type.size));
     return {};
 }
 

@@ -163,6 +163,7 @@ Error Window::create_by(WindowPlan& plan, std::uint64_t all_bytes) {
                                                 : static_cast<std::uint64_t>(plan.size);
         own.displacement_unit = plan.displacement_unit;
         own.process = process_;
+        server_.add(communicator_.context(), *this);
     }
     Error error = agree(std::exchange(mapped, Error()));
     if (!error && owns_memory_) {

@@ -18,6 +18,10 @@ Error Window::attach(void* base, MPI_Aint size) {
         return fail(MPI_ERR_BASE, "base is a null pointer, but the region has %lld bytes",
                     static_cast<long long>(size));
     }
+    if (reinterpret_cast<std::uintptr_t>(base) > UINTPTR_MAX - static_cast<std::uintptr_t>(size)) {
+        return fail(MPI_ERR_SIZE, "size = %lld is beyond the end of the address space",
+                    static_cast<long long>(size));
+    }
     const Region region = {.base = reinterpret_cast<std::uintptr_t>(base),
                            .size = static_cast<std::uint64_t>(size)};
     for (const Region& other : regions_) {
@@ -42,6 +46,19 @@ Error Window::detach(const void* base) {
     }
     regions_.erase(found);
     return {};
+}
+
+bool Window::is_own(const std::byte* place, std::size_t bytes) const {
+    const auto begin = reinterpret_cast<std::uintptr_t>(place);
+    const auto within = [=](std::uintptr_t base, std::uint64_t size) {
+        return begin - base <= size && bytes <= size - (begin - base);
+    };
+    if (flavour_ != Flavour::dynamic) {
+        const RankControl& own = control_.rank(communicator_.rank());
+        return within(reinterpret_cast<std::uintptr_t>(at(communicator_.rank())), own.size);
+    }
+    return std::any_of(regions_.begin(), regions_.end(),
+                       [&](const Region& region) { return within(region.base, region.size); });
 }
 
 } // namespace warren::rma

@@ -5,11 +5,10 @@
 
 namespace warren::rma {
 
-Access& Epochs::place(int target) {
+void Epochs::prepare() {
     if (targets_ == nullptr) {
         targets_ = std::make_unique<Access[]>(static_cast<std::size_t>(ranks_));
     }
-    return targets_[static_cast<std::size_t>(target)];
 }
 
 void Epochs::lock(int target, Access access) {

@@ -35,6 +35,9 @@ class Epochs {
         note_everywhere();
     }
 
+    // Takes the memory for epochs of single targets: what is locked can then be noted.
+    void prepare();
+
     int locks() const { return locks_; }
     void lock(int target, Access access);
     void unlock(int target);
@@ -70,7 +73,10 @@ class Epochs {
 
   private:
     void note_everywhere() { everywhere_ = fenced_ || all_locked_; }
-    Access& place(int target);
+    Access& place(int target) {
+        prepare();
+        return targets_[static_cast<std::size_t>(target)];
+    }
 
     int ranks_;
     int locks_ = 0;

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "mpi/datatype/buffer.hpp"
-#include "mpi/rma/peer_memory.hpp"
 #include "mpi/rma/window.hpp"
 
 namespace warren::rma {
@@ -17,7 +16,38 @@ constexpr MPI_Count packed_part_bytes = 256 * 1024;
 using Packed = std::unique_ptr<std::byte[]>;
 
 Packed memory_for(MPI_Count bytes) {
-    return std::make_unique<std::byte[]>(static_cast<std::size_t>(bytes));
+    return Packed(new std::byte[static_cast<std::size_t>(bytes)]);
+}
+
+Error write(const Buffer& from, TargetMemory& memory) {
+    const MPI_Count bytes = from.bytes();
+    if (const void* piece = from.type->one_piece(from.base, from.count)) {
+        return memory.write(piece, 0, bytes);
+    }
+    const Packed packed = memory_for(std::min(bytes, packed_part_bytes));
+    for (MPI_Count first = 0; first < bytes; first += packed_part_bytes) {
+        const MPI_Count part = std::min(bytes - first, packed_part_bytes);
+        from.type->pack_part(from.base, from.count, first, part, packed.get());
+        if (Error error = memory.write(packed.get(), first, part)) {
+            return error;
+        }
+    }
+    return {};
+}
+
+Error read(const Buffer& to, MPI_Count bytes, TargetMemory& memory) {
+    if (void* piece = to.type->one_piece(to.base, to.count)) {
+        return memory.read(piece, 0, bytes);
+    }
+    const Packed packed = memory_for(std::min(bytes, packed_part_bytes));
+    for (MPI_Count first = 0; first < bytes; first += packed_part_bytes) {
+        const MPI_Count part = std::min(bytes - first, packed_part_bytes);
+        if (Error error = memory.read(packed.get(), first, part)) {
+            return error;
+        }
+        to.type->unpack_part(packed.get(), first, part, to.base, to.count);
+    }
+    return {};
 }
 
 Error check_sizes(const Buffer& sent, const Buffer& received, const char* sender,
@@ -72,7 +102,7 @@ Error Window::find_place(int target, MPI_Aint displacement, const Buffer& there,
     }
     place = {.address = its.place + static_cast<std::uint64_t>(offset),
              .is_direct = owns_memory_ || is_local(target),
-             .target_in_world = communicator_.world_rank(target),
+             .target = target,
              .control = &its};
     if (place.is_direct) {
         // (As numbers: a dynamic window's memory begins at address 0.)
@@ -109,19 +139,7 @@ Error Window::put_slowly(const Buffer& from, int target, MPI_Aint displacement,
         datatype::copy_data(from, to, 0, bytes);
         return {};
     }
-    const PeerMemory peer(engine_.rank().segment, place.target_in_world, to);
-    if (const void* piece = from.type->one_piece(from.base, from.count)) {
-        return peer.write(piece, 0, bytes);
-    }
-    const Packed packed = memory_for(std::min(bytes, packed_part_bytes));
-    for (MPI_Count first = 0; first < bytes; first += packed_part_bytes) {
-        const MPI_Count part = std::min(bytes - first, packed_part_bytes);
-        from.type->pack_part(from.base, from.count, first, part, packed.get());
-        if (Error error = peer.write(packed.get(), first, part)) {
-            return error;
-        }
-    }
-    return {};
+    return with_memory(place, to, [&](TargetMemory& memory) { return write(from, memory); });
 }
 
 Error Window::get_slowly(const Buffer& to, int target, MPI_Aint displacement, const Buffer& there) {
@@ -144,19 +162,7 @@ Error Window::get_slowly(const Buffer& to, int target, MPI_Aint displacement, co
         datatype::copy_data(from, to, 0, bytes);
         return {};
     }
-    const PeerMemory peer(engine_.rank().segment, place.target_in_world, from);
-    if (void* piece = to.type->one_piece(to.base, to.count)) {
-        return peer.read(piece, 0, bytes);
-    }
-    const Packed packed = memory_for(std::min(bytes, packed_part_bytes));
-    for (MPI_Count first = 0; first < bytes; first += packed_part_bytes) {
-        const MPI_Count part = std::min(bytes - first, packed_part_bytes);
-        if (Error error = peer.read(packed.get(), first, part)) {
-            return error;
-        }
-        to.type->unpack_part(packed.get(), first, part, to.base, to.count);
-    }
-    return {};
+    return with_memory(place, from, [&](TargetMemory& memory) { return read(to, bytes, memory); });
 }
 
 } // namespace warren::rma

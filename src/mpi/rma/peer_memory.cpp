@@ -13,7 +13,7 @@ constexpr std::size_t pieces_per_call = 256;
 
 } // namespace
 
-Error PeerMemory::copy(void* own, MPI_Count first, MPI_Count bytes, bool writes) const {
+Error PeerMemory::copy(void* own, MPI_Count first, MPI_Count bytes, bool writes) {
     iovec pieces[pieces_per_call];
     auto* mine = static_cast<std::byte*>(own);
     while (bytes > 0) {
@@ -34,20 +34,21 @@ Error PeerMemory::copy(void* own, MPI_Count first, MPI_Count bytes, bool writes)
     return {};
 }
 
-Error PeerMemory::failed(int reason) const {
+Error PeerMemory::failed(int reason) {
     switch (reason) {
     case EPERM:
     case EACCES:
     case ENOSYS:
-        return fail(MPI_ERR_UNSUPPORTED_OPERATION,
-                    "the kernel does not let this process copy memory of rank %u (%s; see "
-                    "kernel.yama.ptrace_scope): make the window with MPI_Win_allocate",
-                    peer_, std::strerror(reason));
+        refusal_ = reason;
+        return fail(MPI_ERR_UNSUPPORTED_OPERATION, "copying memory of rank %u: %s", peer_,
+                    std::strerror(reason));
     case EFAULT:
         return fail(MPI_ERR_RMA_RANGE,
                     "the process of rank %u has no memory at the target's place, or may not use it "
                     "so",
                     peer_);
+    case ESRCH:
+        return fail(MPI_ERR_PROC_ABORTED, "the process of rank %u has ended", peer_);
     default:
         return fail(MPI_ERR_OTHER, "copying memory of rank %u: %s", peer_, std::strerror(reason));
     }

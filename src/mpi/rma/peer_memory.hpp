@@ -1,41 +1,43 @@
 // PeerMemory: memory of another process of the node, which the kernel copies from and to
 // (process_vm_readv and its like).
 //
-// Thread rule: a value of one call. Failures: MPI_ERR_UNSUPPORTED_OPERATION if the kernel refuses,
-// MPI_ERR_RMA_RANGE if there is no memory, or not all of it.
+// Failure: MPI_ERR_RMA_RANGE if there is no memory, or not all of it. If the kernel refuses such
+// copies, nothing has been done, and refusal() says why. Thread rule: a value of one call.
 #pragma once
 
 #include <cstdint>
 
-#include "base/error.hpp"
-#include "mpi/datatype/buffer.hpp"
 #include "mpi/job/segment.hpp"
+#include "mpi/rma/target_memory.hpp"
 
 namespace warren::rma {
 
-class PeerMemory {
+class PeerMemory final : public AccessibleMemory {
   public:
     // `layout` has addresses of the peer.
-    PeerMemory(const node::Segment& segment, std::uint32_t peer, const datatype::Buffer& layout)
-        : pid_(segment.slot(peer).pid.load(std::memory_order_relaxed)),
-          peer_(peer),
-          layout_(layout) {}
+    PeerMemory(const node::Segment& segment, std::uint32_t peer, const Buffer& layout,
+               SharedMutex& mutex, std::uint32_t owner, bool spins)
+        : AccessibleMemory(layout, mutex, owner, spins),
+          pid_(segment.slot(peer).pid.load(std::memory_order_relaxed)),
+          peer_(peer) {}
 
-    // Copies bytes [first, first + bytes) of the layout's data from or to contiguous memory.
-    Error read(void* to, MPI_Count first, MPI_Count bytes) const {
+    Error read(void* to, MPI_Count first, MPI_Count bytes) override {
         return copy(to, first, bytes, false);
     }
-    Error write(const void* from, MPI_Count first, MPI_Count bytes) const {
+    Error write(const void* from, MPI_Count first, MPI_Count bytes) override {
         return copy(const_cast<void*>(from), first, bytes, true);
     }
 
+    // Why the kernel refuses, as errno; 0: it doesn't.
+    int refusal() const { return refusal_; }
+
   private:
-    Error copy(void* own, MPI_Count first, MPI_Count bytes, bool writes) const;
-    Error failed(int reason) const;
+    Error copy(void* own, MPI_Count first, MPI_Count bytes, bool writes);
+    Error failed(int reason);
 
     const int pid_;
     const std::uint32_t peer_;
-    const datatype::Buffer layout_;
+    int refusal_ = 0;
 };
 
 } // namespace warren::rma

@@ -91,9 +91,29 @@ Error Window::lock(int type, int target, int assertions) {
         return {};
     }
     const bool exclusive = type == MPI_LOCK_EXCLUSIVE;
+    epochs_.prepare();
     WindowLock(engine_, communicator_, control_, target).take(exclusive);
     epochs_.lock(target, exclusive ? Access::exclusive : Access::shared);
     return {};
+}
+
+void Window::give_way_to_others() {
+    polls_left_ = polls_per_look;
+    const WaitPolicy& waits = engine_.rank().waits;
+    if (!waits.shares_processor && waits.functions == nullptr) {
+        engine_.look();
+        return;
+    }
+    engine_.progress();
+    const std::uint64_t now = fibre::ticks();
+    // A program that computes in between keeps its processor.
+    if (now - looked_ < polls_per_look * wait_policy::poll_ticks) {
+        RankLock& lock = engine_.rank().lock;
+        lock.unlock();
+        waits.functions != nullptr ? waits.functions->found_nothing(now - looked_) : give_way();
+        lock.lock();
+    }
+    looked_ = fibre::ticks();
 }
 
 Error Window::unlock(int target) {
@@ -109,6 +129,7 @@ Error Window::unlock(int target) {
         WindowLock(engine_, communicator_, control_, target).give_back(access == Access::exclusive);
     }
     epochs_.unlock(target);
+    poll();
     return {};
 }
 
@@ -163,6 +184,7 @@ Error Window::unlock_all() {
         give_locks_back(0, communicator_.size(), -1);
     }
     epochs_.unlock_all();
+    poll();
     return {};
 }
 
@@ -171,6 +193,7 @@ Error Window::flush(int target) {
         return fail(MPI_ERR_RMA_SYNC, "the lock of rank %d is not held", target);
     }
     synchronise();
+    poll();
     return {};
 }
 
@@ -179,6 +202,7 @@ Error Window::flush_all() {
         return fail(MPI_ERR_RMA_SYNC, "no lock is held");
     }
     synchronise();
+    poll();
     return {};
 }
 
@@ -221,6 +245,7 @@ Error Window::start(const comm::Group& group, int assertions) {
     if (Error error = ranks_of(communicator_, group, targets)) {
         return error;
     }
+    epochs_.prepare();
     std::atomic<std::uint64_t>* posts = control_.posts(communicator_.rank());
     for (const int target : targets) {
         if ((assertions & MPI_MODE_NOCHECK) != 0) {

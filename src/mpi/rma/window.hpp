@@ -5,7 +5,8 @@
 // the loops of the reduction operations, and are complete when their call returns. Memory that
 // another process has given (MPI_Win_create, dynamic windows) is read and written by the kernel
 // (peer_memory.hpp), which completes in the call, too. So nobody waits for a target, and a flush
-// is a fence of the processor.
+// is a fence of the processor. Only where the kernel refuses that, targets serve operations by
+// messages (served_memory.hpp), which are complete when their call returns, too.
 //
 //     extent of the window heap:   control block | memory of rank 0 | rank 1 | …
 //
@@ -33,11 +34,12 @@
 #include "mpi/op/op.hpp"
 #include "mpi/rma/control.hpp"
 #include "mpi/rma/epochs.hpp"
+#include "mpi/rma/peer_memory.hpp"
+#include "mpi/rma/served_memory.hpp"
 #include "mpi/rma/shared_part.hpp"
+#include "mpi/rma/window_server.hpp"
 
 namespace warren::rma {
-
-using datatype::Buffer;
 
 enum class Flavour : std::uint8_t { create, allocate, dynamic, shared };
 
@@ -53,13 +55,15 @@ struct WindowPlan {
 
 class Window {
   public:
-    Window(message::Engine& engine, comm::Communicator& communicator)
-        : engine_(engine),
+    Window(WindowServer& server, message::Engine& engine, comm::Communicator& communicator)
+        : server_(server),
+          engine_(engine),
           communicator_(communicator),
           process_(engine.rank().slot.process),
           epochs_(communicator.size()) {}
     Window(const Window&) = delete;
     Window& operator=(const Window&) = delete;
+    ~Window() { server_.remove(communicator_.context()); }
 
     // Collective: makes the window, or fails at all ranks. Frees nothing of the caller's.
     Error create(WindowPlan& plan);
@@ -84,6 +88,13 @@ class Window {
     Error complete();
     Error wait();
     Error test(bool& over);
+    // Programs that poll memory with one-sided operations call one of these again and again: now
+    // and then another rank gets the processor that it may need to bring what they poll for.
+    void poll() {
+        if (--polls_left_ == 0) [[unlikely]] {
+            give_way_to_others();
+        }
+    }
     // Completes stores, and sees those of others.
     static void synchronise() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
@@ -155,6 +166,9 @@ class Window {
     Error compare_and_swap(const void* from, const void* compared, void* result,
                            const datatype::Datatype& type, int target, MPI_Aint displacement);
 
+    // Carries out what a rank has asked for by a message (serve.cpp).
+    void serve(const std::vector<std::byte>& memory, std::vector<std::byte>& answer);
+
     // --- Memory of ranks
     Flavour flavour() const { return flavour_; }
     // Memory of a rank as this one may load and store it; null: it may not.
@@ -187,7 +201,7 @@ class Window {
         std::byte* memory = nullptr; // if it is direct
         std::uint64_t address = 0;   // in the target's address space, if it is not
         bool is_direct = false;      // this rank may load and store it
-        std::uint32_t target_in_world = 0;
+        int target = 0;
         RankControl* control = nullptr;
 
         // The target's layout, at this place.
@@ -211,6 +225,8 @@ class Window {
         place = reach(target, displacement, static_cast<std::uint64_t>(there.bytes()));
         return place != nullptr;
     }
+    // Whether so many bytes are of this rank's memory of the window.
+    bool is_own(const std::byte* place, std::size_t bytes) const;
     Error find_place(int target, MPI_Aint displacement, const Buffer& there, Place& place) const;
     Error check_epoch(int target) const;
 
@@ -228,12 +244,33 @@ class Window {
             engine_.copy().get(to, place, bytes, bytes);
         }
     }
+    // Calls use(TargetMemory&) for the way to a place: the kernel's copies unless it refuses them.
+    template <typename Use>
+    Error with_memory(const Place& place, const Buffer& layout, Use use) {
+        SharedMutex& mutex = place.control->accumulate_mutex;
+        const std::uint32_t self = engine_.rank().index;
+        if (place.is_direct) {
+            MappedMemory memory(layout, mutex, self, spins());
+            return use(memory);
+        }
+        if (!server_.kernel_refuses()) {
+            PeerMemory memory(engine_.rank().segment, communicator_.world_rank(place.target),
+                              layout, mutex, self, spins());
+            Error error = use(memory);
+            if (memory.refusal() == 0) {
+                return error;
+            }
+            error.drop();
+            server_.note_refusal(memory.refusal());
+        }
+        ServedMemory memory(server_, *this, place.target, layout);
+        return use(memory);
+    }
     Error put_slowly(const Buffer& from, int target, MPI_Aint displacement, const Buffer& there);
     Error get_slowly(const Buffer& to, int target, MPI_Aint displacement, const Buffer& there);
     struct Accumulation;
-    class Elements;
     static Error check_accumulation(const Accumulation& what);
-    Error accumulate_parts(const Accumulation& what);
+    static Error accumulate_parts(const Accumulation& what, TargetMemory& memory);
     void accumulate_in_place(const Accumulation& what);
 
     Error create_by(WindowPlan& plan, std::uint64_t all_bytes);
@@ -244,10 +281,14 @@ class Window {
     void take_all_locks();
     void give_locks_back(int first, int end, int except);
     bool all_completed() const;
+    void give_way_to_others();
 
     // From this size on copies go by the engine's way for large ones.
     static constexpr std::size_t large_bytes = 4096;
+    // Calls that poll() counts from one look around to the next: some microseconds of polling.
+    static constexpr std::uint32_t polls_per_look = 64;
 
+    WindowServer& server_;
     message::Engine& engine_;
     comm::Communicator& communicator_;
     const std::uint32_t process_; // index of this rank's process
@@ -257,6 +298,8 @@ class Window {
     std::uint64_t extent_ = 0; // where it begins; 0: none
     ControlBlock control_;
     Epochs epochs_;
+    std::uint32_t polls_left_ = polls_per_look;
+    std::uint64_t looked_ = 0; // when, in ticks
     // What this rank has attached to a dynamic window.
     struct Region {
         std::uintptr_t base;

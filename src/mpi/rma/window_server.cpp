@@ -1,0 +1,193 @@
+#include "mpi/rma/window_server.hpp"
+
+#include <cstdio>
+#include <cstring>
+
+#include "mpi/rma/wait_reason.hpp"
+#include "mpi/rma/window.hpp"
+
+namespace warren::rma {
+
+namespace {
+
+using message::Operation;
+
+constexpr std::int32_t tags = 1 << 30;
+
+message::Buffer bytes_at(void* memory, std::size_t bytes) {
+    return {.base = memory,
+            .count = static_cast<MPI_Count>(bytes),
+            .type = &datatype::basic(MPI_BYTE)};
+}
+
+} // namespace
+
+WindowServer::WindowServer(message::Engine& engine) : engine_(engine) {
+    engine.register_kind(message::kind::window_request, this,
+                         [](void* self, const transport::Arrival& arrival) {
+                             static_cast<WindowServer*>(self)->take(arrival);
+                         });
+}
+
+// (What an origin that was killed has left is the request table's.)
+WindowServer::~WindowServer() = default;
+
+void WindowServer::note_refusal(int reason) {
+    if (kernel_refuses_) {
+        return;
+    }
+    kernel_refuses_ = true;
+    const Rank& rank = engine_.rank();
+    if (rank.verbose()) {
+        std::fprintf(stderr,
+                     "warren: rank %u may not copy other ranks' memory (%s): operations on memory "
+                     "that programs give to windows (MPI_Win_create, MPI_Win_attach) go by "
+                     "messages, which wait until their targets call MPI\n",
+                     rank.world_rank, std::strerror(reason));
+    }
+}
+
+// --- Origins
+
+Error WindowServer::ask(const Window& window, int target, const std::vector<std::byte>& request,
+                        void* answer, std::size_t answer_bytes) {
+    const comm::Communicator& communicator = window.communicator();
+    const std::uint32_t peer = communicator.endpoint(target);
+    const std::int32_t tag = next_tag_;
+    next_tag_ = (next_tag_ + 2) % tags;
+    message::Request* receive = engine_.make();
+    message::Request* send = engine_.make();
+    if (receive == nullptr || send == nullptr) {
+        if (receive != nullptr) {
+            engine_.discard(*receive);
+        }
+        return fail(MPI_ERR_NO_MEM, "no memory for one more request");
+    }
+    const message::Envelope own = {
+        .context = communicator.context(), .source = communicator.rank(), .tag = tag};
+    message::Engine::prepare_receive(
+        *receive, bytes_at(answer, answer_bytes),
+        {.context = communicator.context(), .source = target, .tag = tag + 1});
+    message::Engine::prepare_send(
+        *send, Operation::send,
+        bytes_at(const_cast<std::byte*>(request.data()), request.size()), peer, own);
+    Error error = engine_.start(*receive, true);
+    const RequestCell cell = {.bytes = request.size(), .target = target};
+    engine_.tell(peer, message::header_of(message::kind::window_request, own), &cell, sizeof cell);
+    if (Error failed = engine_.start(*send, true)) {
+        error.drop();
+        error = failed;
+    }
+    if (!error) {
+        engine_.wait_until([&] { return receive->complete && send->complete; },
+                           wait_reason(engine_, communicator, target, "a window"));
+        if (receive->outcome.error_class != MPI_SUCCESS) {
+            error = fail(receive->outcome.error_class, "the answer of rank %d was lost", target);
+        }
+    }
+    engine_.discard(*send);
+    engine_.discard(*receive);
+    return error;
+}
+
+// --- Targets
+
+void WindowServer::take(const transport::Arrival& arrival) {
+    RequestCell cell;
+    std::memcpy(&cell, arrival.data, sizeof cell);
+    services_.push_back({.context = arrival.header.context,
+                         .origin_in_world = arrival.sender,
+                         .envelope = message::envelope_of(arrival.header),
+                         .own_rank = cell.target,
+                         .bytes = cell.bytes});
+    if (stepping_ != nullptr) {
+        return;
+    }
+    // Requests are received by steps: a handler of cells starts nothing.
+    stepping_ = engine_.make();
+    if (stepping_ == nullptr) {
+        services_.pop_back();
+        return; // the origin waits: there is no memory to tell it
+    }
+    stepping_->operation = Operation::combined;
+    stepping_->attachment = this;
+    stepping_->stepping.step = [](message::Request& request) {
+        return static_cast<WindowServer*>(request.attachment)->run();
+    };
+    engine_.start_stepping(*stepping_);
+}
+
+bool WindowServer::run() {
+    for (auto service = services_.begin(); service != services_.end();) {
+        service = advance(*service) ? services_.erase(service) : std::next(service);
+    }
+    if (!services_.empty()) {
+        return false;
+    }
+    // It leaves the table when it completes, which is when this says true.
+    std::exchange(stepping_, nullptr)->fate = message::Fate::orphaned;
+    return true;
+}
+
+bool WindowServer::advance(Service& service) {
+    if (service.transfer == nullptr && !begin_receive(service)) {
+        return true;
+    }
+    if (!service.transfer->complete) {
+        return false;
+    }
+    const bool failed = service.transfer->outcome.error_class != MPI_SUCCESS;
+    engine_.discard(*std::exchange(service.transfer, nullptr));
+    if (service.answers || failed) {
+        return true;
+    }
+    const auto window = windows_.find(service.context);
+    std::vector<std::byte> answer;
+    if (window == windows_.end()) {
+        const ServedAnswer none = {.error_class = MPI_ERR_WIN};
+        answer.resize(sizeof none);
+        std::memcpy(answer.data(), &none, sizeof none);
+    } else {
+        window->second->serve(service.memory, answer);
+    }
+    service.memory = std::move(answer);
+    service.answers = true;
+    if (!begin_answer(service)) {
+        return true;
+    }
+    if (!service.transfer->complete) {
+        return false;
+    }
+    engine_.discard(*std::exchange(service.transfer, nullptr));
+    return true;
+}
+
+bool WindowServer::begin_receive(Service& service) {
+    service.transfer = engine_.make();
+    if (service.transfer == nullptr) {
+        return false;
+    }
+    service.memory.resize(static_cast<std::size_t>(service.bytes));
+    message::Engine::prepare_receive(*service.transfer,
+                                     bytes_at(service.memory.data(), service.memory.size()),
+                                     service.envelope);
+    engine_.start(*service.transfer).drop();
+    return true;
+}
+
+bool WindowServer::begin_answer(Service& service) {
+    service.transfer = engine_.make();
+    if (service.transfer == nullptr) {
+        return false;
+    }
+    message::Engine::prepare_send(*service.transfer, Operation::send,
+                                  bytes_at(service.memory.data(), service.memory.size()),
+                                  service.origin_in_world,
+                                  {.context = service.envelope.context,
+                                   .source = service.own_rank,
+                                   .tag = service.envelope.tag + 1});
+    engine_.start(*service.transfer).drop();
+    return true;
+}
+
+} // namespace warren::rma

@@ -1,0 +1,99 @@
+// WindowServer: operations on this rank's memory that others ask for by messages, where neither
+// loads and stores nor the kernel's copies reach it, and this rank's own requests to others.
+//
+// A request is a cell (kind::window_request), which names the window, the origin and a tag, and a
+// message with that tag: the head (ServedHead), the pieces of memory, and data. The answer is a
+// message with the next tag: an error class (ServedAnswer) and data. Both go by the ways of
+// point-to-point messages in the context of the window's communicator. An origin has one request
+// under way per thread, and waits for its answer; a target never waits for an origin.
+// Thread rule: under the rank's lock. Invariants
+//  1. A window is registered before any rank can access it, and until none can.
+//  2. A target checks all pieces against its own memory of the window before it touches any.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/error.hpp"
+#include "mpi/message/engine.hpp"
+
+namespace warren::rma {
+
+class Window;
+
+enum class ServedKind : std::uint8_t { read, write, accumulate, compare_and_swap };
+
+struct ServedPiece {
+    std::uint64_t address; // in the target's process
+    std::uint64_t bytes;
+};
+
+struct ServedHead {
+    ServedKind kind = ServedKind::read;
+    std::uint8_t fetches = 0;   // of an accumulate operation: the answer has what was there
+    std::uint8_t operation = 0; // coll::OpKind
+    std::uint8_t basic = 0;     // type, as an index of the predefined ones
+    std::uint32_t pieces = 0;
+    std::uint64_t bytes = 0; // of the pieces together
+};
+
+struct ServedAnswer {
+    std::int64_t error_class;
+};
+
+class WindowServer {
+  public:
+    explicit WindowServer(message::Engine& engine);
+    WindowServer(const WindowServer&) = delete;
+    WindowServer& operator=(const WindowServer&) = delete;
+    ~WindowServer();
+
+    void add(std::uint32_t context, Window& window) { windows_[context] = &window; }
+    void remove(std::uint32_t context) { windows_.erase(context); }
+
+    // --- For origins
+    // Sends a request to a rank of a window, and waits for its answer: an error class and data.
+    Error ask(const Window& window, int target, const std::vector<std::byte>& request,
+              void* answer, std::size_t answer_bytes);
+
+    // Whether the kernel is known to refuse copies between processes. Noted once.
+    bool kernel_refuses() const { return kernel_refuses_; }
+    void note_refusal(int reason);
+
+  private:
+    // A request of another rank that is being served.
+    struct Service {
+        std::uint32_t context;
+        std::uint32_t origin_in_world;
+        message::Envelope envelope;
+        std::int32_t own_rank; // in the window
+        std::uint64_t bytes;   // of the request
+        message::Request* transfer = nullptr; // the request's receive, then the answer's send
+        bool answers = false;
+        std::vector<std::byte> memory = {}; // of the request, then of the answer
+    };
+    struct RequestCell {
+        std::uint64_t bytes;
+        std::int32_t target; // rank in the window
+    };
+
+    void take(const transport::Arrival& arrival);
+    // Goes on with all services. True: none is left.
+    bool run();
+    // True: it has ended.
+    bool advance(Service& service);
+    bool begin_receive(Service& service);
+    bool begin_answer(Service& service);
+
+    message::Engine& engine_;
+    std::map<std::uint32_t, Window*> windows_; // by context
+    std::list<Service> services_;
+    message::Request* stepping_ = nullptr; // while there are services
+    std::int32_t next_tag_ = 0;
+    bool kernel_refuses_ = false;
+};
+
+} // namespace warren::rma

@@ -156,6 +156,55 @@ static void attaching(MPI_Comm comm) {
     MPI_Win_free(&win);
 }
 
+enum { parts = 500, part_words = 4 }; /* more parts than have room beside the window */
+
+/* Every second part of a rank's memory is attached, in an order of its own. */
+static void attached_parts(MPI_Comm comm) {
+    MPI_Win win;
+    MPI_Datatype type;
+    int64_t* words = calloc(parts * part_words, sizeof *words);
+    int64_t value = 7;
+    const int target = (rank + 1) % size;
+    MPI_Aint its, own;
+    MPI_Win_create_dynamic(MPI_INFO_NULL, comm, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    MPI_Get_address(words, &own);
+    MPI_Sendrecv(&own, 1, MPI_AINT, (rank + size - 1) % size, 0, &its, 1, MPI_AINT, target, 0, comm,
+                 MPI_STATUS_IGNORE);
+    MPI_Win_lock_all(0, win);
+    FAILS(MPI_Put(&value, 1, MPI_INT64_T, target, its, 1, MPI_INT64_T, win), MPI_ERR_RMA_RANGE);
+    MPI_Barrier(comm);
+    for (int i = 0; i < parts / 2; i++) {
+        const int part = i * 7 % (parts / 2) * 2;
+        CHECK(MPI_Win_attach(win, words + part * part_words, part_words * 8) == MPI_SUCCESS,
+              "attach");
+    }
+    MPI_Barrier(comm);
+    for (int part = 0; part < parts; part++) {
+        for (int word = 0; word < part_words; word++) {
+            const MPI_Aint at = its + (part * part_words + word) * 8;
+            const int code =
+                MPI_Accumulate(&value, 1, MPI_INT64_T, target, at, 1, MPI_INT64_T, MPI_SUM, win);
+            CHECK(check_class(code) == (part % 2 == 0 ? MPI_SUCCESS : MPI_ERR_RMA_RANGE),
+                  "part %d, word %d: class %d", part, word, check_class(code));
+        }
+    }
+    /* Beyond a part's end, and a type whose gaps are not attached. */
+    int64_t two[2] = {1, 1};
+    FAILS(MPI_Put(two, 2, MPI_INT64_T, target, its + (part_words - 1) * 8, 2, MPI_INT64_T, win),
+          MPI_ERR_RMA_RANGE);
+    MPI_Type_vector(2, 1, 2 * part_words, MPI_INT64_T, &type);
+    MPI_Type_commit(&type);
+    CHECK(MPI_Get(two, 2, MPI_INT64_T, target, its, 1, type, win) == MPI_SUCCESS, "with gaps");
+    MPI_Type_free(&type);
+    MPI_Win_unlock_all(win);
+    MPI_Barrier(comm);
+    for (int i = 0; i < parts * part_words; i++)
+        CHECK(words[i] == (i / part_words % 2 == 0 ? 7 : 0), "word %d is %ld", i, (long)words[i]);
+    MPI_Win_free(&win);
+    free(words);
+}
+
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     check_ranks(&rank, &size, 1);
@@ -174,6 +223,7 @@ int main(int argc, char** argv) {
     }
     creation(comm);
     attaching(comm);
+    attached_parts(comm);
     MPI_Group_free(&all);
     MPI_Comm_free(&comm);
     MPI_Finalize();

@@ -41,7 +41,8 @@ int main(int argc, char** argv) {
         for (int way = 0; way < ways; way++) {
             for (int round = 0; round < rounds; round++) {
                 if (rank != 0 || round + way > 0) {
-                    while ((token = look(way, &window, rank)) != (way * rounds + round) * size + rank)
+                    while ((token = look(way, &window, rank)) !=
+                           (way * rounds + round) * size + rank)
                         ;
                     token++;
                 }

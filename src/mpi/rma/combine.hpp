@@ -36,9 +36,10 @@ class Elements {
     Elements(const datatype::Datatype& basic, MPI_Count bytes)
         : basic_(basic),
           packed_(new std::byte[static_cast<std::size_t>(bytes)]),
-          native_(basic.contiguous
-                      ? nullptr
-                      : new std::byte[static_cast<std::size_t>(bytes / basic.size * basic.extent)]) {}
+          native_(
+              basic.contiguous
+                  ? nullptr
+                  : new std::byte[static_cast<std::size_t>(bytes / basic.size * basic.extent)]) {}
 
     std::byte* packed() { return packed_.get(); }
     std::byte* native() { return native_ != nullptr ? native_.get() : packed_.get(); }

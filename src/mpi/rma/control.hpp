@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "mpi/job/segment.hpp"
+#include "mpi/rma/regions.hpp"
 #include "mpi/rma/shared_mutex.hpp"
 
 namespace warren::rma {
@@ -51,6 +52,8 @@ struct RankControl {
     // Access epochs to this rank (MPI_Win_start) that have ended: only grows.
     std::atomic<std::uint32_t> completed;
     LockWaiter waiter; // of this rank
+
+    RegionLine regions; // of a dynamic window
 };
 
 struct WindowControl {

@@ -159,8 +159,8 @@ Error Window::create_by(WindowPlan& plan, std::uint64_t all_bytes) {
     if (!mapped) {
         RankControl& own = control_.rank(communicator_.rank());
         own.place = flavour_ == Flavour::dynamic ? 0 : reinterpret_cast<std::uint64_t>(plan.base);
-        own.size = flavour_ == Flavour::dynamic ? ~std::uint64_t{0}
-                                                : static_cast<std::uint64_t>(plan.size);
+        // Nothing of a dynamic window is within the bounds that all windows have: see regions.hpp.
+        own.size = static_cast<std::uint64_t>(plan.size);
         own.displacement_unit = plan.displacement_unit;
         own.process = process_;
         server_.add(communicator_.context(), *this);
@@ -211,6 +211,7 @@ Error Window::end() {
     if (Error error = coll::Collectives(engine_, communicator_).barrier()) {
         return error;
     }
+    regions_.give_back();
     give_extent_back();
     return {};
 }

@@ -1,7 +1,5 @@
 // Memory that a rank attaches to a dynamic window. The window's addresses are those of the target's
-// process, so that others need no list of regions; the owner keeps one to find its own mistakes.
-
-#include <algorithm>
+// process; others look up whether they are attached (regions.hpp).
 
 #include "mpi/rma/window.hpp"
 
@@ -24,27 +22,46 @@ Error Window::attach(void* base, MPI_Aint size) {
     }
     const Region region = {.base = reinterpret_cast<std::uintptr_t>(base),
                            .size = static_cast<std::uint64_t>(size)};
-    for (const Region& other : regions_) {
-        if (other.base == region.base ||
-            (other.base < region.base + region.size && region.base < other.base + other.size)) {
-            return fail(MPI_ERR_RMA_ATTACH, "memory at %p is attached already", base);
-        }
+    std::size_t index = 0;
+    if (!regions_.find_gap(region, index)) {
+        return fail(MPI_ERR_RMA_ATTACH, "memory at %p is attached already", base);
     }
-    regions_.push_back(region);
-    return {};
+    return regions_.insert(index, region, control_.rank(communicator_.rank()).regions);
 }
 
 Error Window::detach(const void* base) {
     if (flavour_ != Flavour::dynamic) {
         return fail(MPI_ERR_RMA_FLAVOR, "the window is not a dynamic one");
     }
-    const auto found = std::find_if(regions_.begin(), regions_.end(), [base](const Region& region) {
-        return region.base == reinterpret_cast<std::uintptr_t>(base);
-    });
-    if (found == regions_.end()) {
+    if (!regions_.erase(reinterpret_cast<std::uintptr_t>(base),
+                        control_.rank(communicator_.rank()).regions)) {
         return fail(MPI_ERR_RMA_ATTACH, "no memory at %p is attached", base);
     }
-    regions_.erase(found);
+    return {};
+}
+
+Error Window::check_attached(int target, const Buffer& layout) {
+    const RegionLine& line = control_.rank(target).regions;
+    const datatype::Datatype& type = *layout.type;
+    iovec pieces[64];
+    MPI_Count covered = 0;
+    for (MPI_Count first = 0; first < layout.bytes(); first += covered) {
+        const std::size_t count = type.pieces(layout.base, layout.count, first,
+                                              layout.bytes() - first, pieces, 64, covered);
+        for (std::size_t i = 0; i < count; ++i) {
+            bool found = false;
+            if (Error error = regions_.contain(target, line,
+                                               reinterpret_cast<std::uint64_t>(pieces[i].iov_base),
+                                               pieces[i].iov_len, found)) {
+                return error;
+            }
+            if (!found) {
+                return fail(MPI_ERR_RMA_RANGE,
+                            "%zu bytes at %p are not within the memory that rank %d has attached",
+                            pieces[i].iov_len, pieces[i].iov_base, target);
+            }
+        }
+    }
     return {};
 }
 
@@ -57,8 +74,7 @@ bool Window::is_own(const std::byte* place, std::size_t bytes) const {
         const RankControl& own = control_.rank(communicator_.rank());
         return within(reinterpret_cast<std::uintptr_t>(at(communicator_.rank())), own.size);
     }
-    return std::any_of(regions_.begin(), regions_.end(),
-                       [&](const Region& region) { return within(region.base, region.size); });
+    return regions_.contain(begin, bytes);
 }
 
 } // namespace warren::rma

@@ -1,10 +1,12 @@
 #include "mpi/rma/heap.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <sys/resource.h>
 
+#include "memory/heap/control_group.hpp"
 #include "mpi.h"
 
 namespace warren::rma {
@@ -16,7 +18,7 @@ std::uint64_t table_offset(const node::Segment& segment) {
 }
 
 // What the kernel says that could be had; files of memory have no limit of their own, and the
-// kernel's answer to what it has not is to kill processes. Null where nobody says it.
+// kernel's answer to what it, or the control group, has not is to kill processes.
 std::uint64_t available_bytes() {
     unsigned long long found = 0;
     if (std::FILE* file = std::fopen("/proc/meminfo", "re")) {
@@ -28,7 +30,8 @@ std::uint64_t available_bytes() {
         }
         static_cast<void>(std::fclose(file));
     }
-    return std::uint64_t{found} << 10;
+    const auto of_group = static_cast<std::uint64_t>(memory::group_bytes());
+    return found == 0 ? of_group : std::min(std::uint64_t{found} << 10, of_group);
 }
 
 // Smaller windows are not worth the look.
@@ -80,8 +83,9 @@ Error WindowHeap::take(std::uint64_t bytes, std::uint64_t& offset) {
     const std::uint64_t wanted = whole_pages(bytes);
     if (wanted >= looked_for_bytes) {
         const std::uint64_t available = available_bytes();
-        if (available != 0 && wanted > available) {
-            return fail(MPI_ERR_NO_MEM, "the node has %llu kB of memory left, not %llu kB",
+        if (wanted > available) {
+            return fail(MPI_ERR_NO_MEM,
+                        "the node, or the control group, has %llu kB of memory left, not %llu kB",
                         kilobytes(available), kilobytes(wanted));
         }
     }

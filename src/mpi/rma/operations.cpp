@@ -72,8 +72,7 @@ Error Window::check_epoch(int target) const {
                 target);
 }
 
-Error Window::find_place(int target, MPI_Aint displacement, const Buffer& there,
-                         Place& place) const {
+Error Window::find_place(int target, MPI_Aint displacement, const Buffer& there, Place& place) {
     if (Error error = check_epoch(target)) {
         return error;
     }
@@ -85,7 +84,7 @@ Error Window::find_place(int target, MPI_Aint displacement, const Buffer& there,
         return fail(MPI_ERR_DISP, "target_disp = %lld is %s", static_cast<long long>(displacement),
                     displacement < 0 ? "negative" : "too large");
     }
-    if (there.bytes() > 0) {
+    if (there.bytes() > 0 && flavour_ != Flavour::dynamic) {
         // Of the bytes that are touched: where they begin, and where they end.
         __extension__ typedef __int128 Wide;
         const Wide last = static_cast<Wide>(there.count - 1) * there.type->extent;
@@ -108,6 +107,9 @@ Error Window::find_place(int target, MPI_Aint displacement, const Buffer& there,
         // (As numbers: a dynamic window's memory begins at address 0.)
         place.memory = reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(at(target)) +
                                                     static_cast<std::uintptr_t>(offset));
+    }
+    if (flavour_ == Flavour::dynamic && there.bytes() > 0) {
+        return check_attached(target, place.laid_out(there));
     }
     return {};
 }

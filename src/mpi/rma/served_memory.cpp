@@ -28,9 +28,8 @@ Error ServedMemory::ask(ServedHead head, MPI_Count first, MPI_Count bytes, MPI_C
                         const void* data, const void* tail, void* answer, MPI_Count& done) {
     std::vector<iovec> pieces(pieces_per_request);
     const auto list = [&](MPI_Count wanted) {
-        head.pieces = static_cast<std::uint32_t>(
-            layout_.type->pieces(layout_.base, layout_.count, first, wanted, pieces.data(),
-                                 pieces.size(), done));
+        head.pieces = static_cast<std::uint32_t>(layout_.type->pieces(
+            layout_.base, layout_.count, first, wanted, pieces.data(), pieces.size(), done));
     };
     list(std::min(bytes, data_bytes_per_request / unit * unit));
     if (done % unit != 0) {
@@ -70,8 +69,8 @@ Error ServedMemory::read(void* to, MPI_Count first, MPI_Count bytes) {
     const ServedHead head = {.kind = ServedKind::read};
     for (MPI_Count at = 0; at < bytes;) {
         MPI_Count done = 0;
-        if (Error error = ask(head, first + at, bytes - at, 1, nullptr,
-                              nullptr, static_cast<std::byte*>(to) + at, done)) {
+        if (Error error = ask(head, first + at, bytes - at, 1, nullptr, nullptr,
+                              static_cast<std::byte*>(to) + at, done)) {
             return error;
         }
         at += done;
@@ -102,8 +101,8 @@ Error ServedMemory::accumulate(const Accumulating& what, void* before, MPI_Count
         MPI_Count done = 0;
         const void* own = changes_target(what.op) ? what.own.packed() + at : nullptr;
         void* result = before != nullptr ? static_cast<std::byte*>(before) + at : nullptr;
-        if (Error error = ask(head, first + at, bytes - at, what.basic.size, own, nullptr, result,
-                              done)) {
+        if (Error error =
+                ask(head, first + at, bytes - at, what.basic.size, own, nullptr, result, done)) {
             return error;
         }
         at += done;

@@ -35,6 +35,7 @@
 #include "mpi/rma/control.hpp"
 #include "mpi/rma/epochs.hpp"
 #include "mpi/rma/peer_memory.hpp"
+#include "mpi/rma/regions.hpp"
 #include "mpi/rma/served_memory.hpp"
 #include "mpi/rma/shared_part.hpp"
 #include "mpi/rma/window_server.hpp"
@@ -60,7 +61,8 @@ class Window {
           engine_(engine),
           communicator_(communicator),
           process_(engine.rank().slot.process),
-          epochs_(communicator.size()) {}
+          epochs_(communicator.size()),
+          regions_(engine.rank().segment, engine.rank().index) {}
     Window(const Window&) = delete;
     Window& operator=(const Window&) = delete;
     ~Window() { server_.remove(communicator_.context()); }
@@ -227,7 +229,9 @@ class Window {
     }
     // Whether so many bytes are of this rank's memory of the window.
     bool is_own(const std::byte* place, std::size_t bytes) const;
-    Error find_place(int target, MPI_Aint displacement, const Buffer& there, Place& place) const;
+    Error find_place(int target, MPI_Aint displacement, const Buffer& there, Place& place);
+    // Whether the data is in memory that the target has attached to the dynamic window.
+    Error check_attached(int target, const Buffer& layout);
     Error check_epoch(int target) const;
 
     void store(std::byte* place, const void* from, std::size_t bytes) const {
@@ -300,12 +304,7 @@ class Window {
     Epochs epochs_;
     std::uint32_t polls_left_ = polls_per_look;
     std::uint64_t looked_ = 0; // when, in ticks
-    // What this rank has attached to a dynamic window.
-    struct Region {
-        std::uintptr_t base;
-        std::uint64_t size;
-    };
-    std::vector<Region> regions_;
+    Regions regions_;          // of a dynamic window
 };
 
 } // namespace warren::rma

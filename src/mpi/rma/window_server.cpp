@@ -15,9 +15,8 @@ using message::Operation;
 constexpr std::int32_t tags = 1 << 30;
 
 message::Buffer bytes_at(void* memory, std::size_t bytes) {
-    return {.base = memory,
-            .count = static_cast<MPI_Count>(bytes),
-            .type = &datatype::basic(MPI_BYTE)};
+    return {
+        .base = memory, .count = static_cast<MPI_Count>(bytes), .type = &datatype::basic(MPI_BYTE)};
 }
 
 } // namespace
@@ -68,9 +67,9 @@ Error WindowServer::ask(const Window& window, int target, const std::vector<std:
     message::Engine::prepare_receive(
         *receive, bytes_at(answer, answer_bytes),
         {.context = communicator.context(), .source = target, .tag = tag + 1});
-    message::Engine::prepare_send(
-        *send, Operation::send,
-        bytes_at(const_cast<std::byte*>(request.data()), request.size()), peer, own);
+    message::Engine::prepare_send(*send, Operation::send,
+                                  bytes_at(const_cast<std::byte*>(request.data()), request.size()),
+                                  peer, own);
     Error error = engine_.start(*receive, true);
     const RequestCell cell = {.bytes = request.size(), .target = target};
     engine_.tell(peer, message::header_of(message::kind::window_request, own), &cell, sizeof cell);

@@ -56,8 +56,8 @@ class WindowServer {
 
     // --- For origins
     // Sends a request to a rank of a window, and waits for its answer: an error class and data.
-    Error ask(const Window& window, int target, const std::vector<std::byte>& request,
-              void* answer, std::size_t answer_bytes);
+    Error ask(const Window& window, int target, const std::vector<std::byte>& request, void* answer,
+              std::size_t answer_bytes);
 
     // Whether the kernel is known to refuse copies between processes. Noted once.
     bool kernel_refuses() const { return kernel_refuses_; }
@@ -69,8 +69,8 @@ class WindowServer {
         std::uint32_t context;
         std::uint32_t origin_in_world;
         message::Envelope envelope;
-        std::int32_t own_rank; // in the window
-        std::uint64_t bytes;   // of the request
+        std::int32_t own_rank;                // in the window
+        std::uint64_t bytes;                  // of the request
         message::Request* transfer = nullptr; // the request's receive, then the answer's send
         bool answers = false;
         std::vector<std::byte> memory = {}; // of the request, then of the answer

@@ -18,6 +18,7 @@
 #include "launch/mpiexec/host_plan.hpp"
 #include "launch/mpiexec/state_report.hpp"
 #include "launch/mpiexec/vain_waits.hpp"
+#include "mpi/rank/doorbell.hpp"
 
 namespace warren::launch {
 
@@ -211,6 +212,23 @@ void JobWatch::process_ended(JobProcess& process, int wait_status) {
     look_for_recorded_end();
     if (ending_ == Ending::not_yet && !ended.empty()) {
         judge_end(ended, process.pid, wait_status);
+        if (job_.line.keeps_going) {
+            tell_of_end(ended);
+        }
+    }
+}
+
+// Ranks that wait for one that has ended look again.
+void JobWatch::tell_of_end(const std::vector<std::uint32_t>& ended) {
+    for (const std::uint32_t rank : ended) {
+        job_.segment.slot(rank).ended.store(1, std::memory_order_relaxed);
+    }
+    node::SegmentHeader& header = job_.segment.header();
+    header.ended_ranks.fetch_add(static_cast<std::uint32_t>(ended.size()));
+    // As this process is none of those that sleepers fence for (mpi/rank/doorbell.hpp).
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    for (std::uint32_t rank = 0; rank < job_.segment.ranks(); ++rank) {
+        Doorbell::ring(header, job_.segment.slot(rank).doorbell);
     }
 }
 

@@ -53,6 +53,7 @@ class JobWatch {
     void all_ranks_wait();
     void rank_ended(std::uint32_t rank, pid_t pid, int wait_status);
     void judge_end(const std::vector<std::uint32_t>& ranks, pid_t pid, int wait_status);
+    void tell_of_end(const std::vector<std::uint32_t>& ended);
     void look_for_recorded_end();
     void look_for_missing_ranks();
     void look_for_vain_waits();

@@ -50,6 +50,8 @@ struct SegmentHeader {
     std::uint32_t keeps_going;     // 1: the end of some ranks is not the others'
     std::uint32_t launcher_pid;
     std::uint32_t crowded; // 1: all ranks take turns in one process (fibres)
+    // Ranks whose processes have ended while others go on (--keep-going); written by the launcher.
+    std::atomic<std::uint32_t> ended_ranks;
     // 1: who wakes a rank fences; 0: who goes to sleep does, for all. See mpi/rank/doorbell.hpp.
     alignas(cache_line_bytes) std::atomic<std::uint32_t> fence_in_wakers;
     alignas(cache_line_bytes) std::atomic<JobEnd> job_end;
@@ -87,6 +89,7 @@ struct alignas(cache_line_bytes) RankSlot {
     std::uint32_t application; // index of its program on the command line
     // Index of its process among those of the job: ranks with the same share an address space.
     std::uint32_t process;
+    std::atomic<std::uint32_t> ended; // 1: its process has ended, and others go on (--keep-going)
     alignas(cache_line_bytes) Activity activity;
     // For words of the transport (mpi/transport/shm/segment_regions.hpp): one pointer leads to them
     // and to the doorbell, so that a rank needs less memory for each other that it talks to.

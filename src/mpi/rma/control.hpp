@@ -25,7 +25,7 @@ struct LockWord {
     // mutex.
     std::uint32_t first;
     std::uint32_t last;
-    // 1 + who took it exclusively last: for who asks why others wait.
+    // 1 + who holds it exclusively, as far as it has said: for who asks why others wait. 0: nobody.
     std::atomic<std::uint32_t> owner;
 };
 
@@ -52,6 +52,8 @@ struct RankControl {
     // Access epochs to this rank (MPI_Win_start) that have ended: only grows.
     std::atomic<std::uint32_t> completed;
     LockWaiter waiter; // of this rank
+    // Shared locks of this window that this rank holds.
+    std::atomic<std::uint32_t> shared_locks;
 
     RegionLine regions; // of a dynamic window
 };

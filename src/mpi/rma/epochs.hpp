@@ -62,9 +62,20 @@ class Epochs {
     // MPI_Win_post: awaits so many ranks' completion, counted from the number that had been then.
     bool exposed() const { return exposed_; }
     std::uint32_t awaited() const { return awaited_; }
-    void post(std::uint32_t awaited) {
+    void post(std::uint32_t awaited, const std::vector<int>& origins) {
         exposed_ = true;
         awaited_ = awaited;
+        origins_ = origins;
+    }
+    // The first origin of the exposure that meets a condition; -1: none does.
+    template <typename Condition>
+    int find_origin(Condition condition) const {
+        for (const int origin : origins_) {
+            if (condition(origin)) {
+                return origin;
+            }
+        }
+        return -1;
     }
     void end_exposure() { exposed_ = false; }
 
@@ -89,6 +100,7 @@ class Epochs {
     std::uint32_t awaited_ = 0;
     std::unique_ptr<Access[]> targets_; // made by the first epoch of single targets
     std::vector<int> started_;
+    std::vector<int> origins_; // that this rank has posted to
 };
 
 } // namespace warren::rma

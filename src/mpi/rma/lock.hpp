@@ -42,13 +42,17 @@ class WindowLock {
         }
         return false;
     }
-    // Waits for it.
-    void take(bool exclusive) {
+    // Waits for it. Error: a rank that holds it has ended (mpiexec --keep-going).
+    Error take(bool exclusive) {
         if (!try_take(exclusive)) [[unlikely]] {
-            take_slowly(exclusive);
+            return take_slowly(exclusive);
         }
+        return {};
     }
     void give_back(bool exclusive) {
+        if (exclusive) {
+            lock_.owner.store(0, std::memory_order_relaxed);
+        }
         std::uint64_t word = lock_.word.load(std::memory_order_relaxed);
         while (word < queued) {
             if (lock_.word.compare_exchange_weak(word, exclusive ? 0 : word - 1,
@@ -64,12 +68,21 @@ class WindowLock {
     static constexpr std::uint64_t exclusively = std::uint64_t{1} << 32;
     static constexpr std::uint64_t queued = std::uint64_t{1} << 33;
 
-    void take_slowly(bool exclusive);
+    Error take_slowly(bool exclusive);
+    // True: it was free. Else this rank is in the queue.
+    bool take_or_queue(bool exclusive, LockWaiter& own,
+                       char (&holder)[sizeof node::Activity::communicator_name]);
     // Of a thread, while another of the same rank waits in a queue of the window.
     void poll(bool exclusive);
     void give_back_slowly(bool exclusive);
-    // Under the queue's mutex: takes those off the queue that the lock is handed to. Returns the
-    // first of them, as `first` is, which are linked.
+    // Takes this rank out of the queue. False: it has been given the lock.
+    bool leave_queue(LockWaiter& own);
+    // A rank that has ended, and held this lock, or a shared one of the window; -1: none.
+    int ended_holder() const;
+    // Rings those that the lock has been handed to.
+    void tell_granted(std::uint32_t granted);
+    // Under the queue's mutex: takes those off the queue that the lock is handed to, and those that
+    // have ended. Returns the first of them, as `first` is, which are linked.
     std::uint32_t hand_on();
     // What mpiexec's account of a long wait says of the lock.
     void describe_holder(std::uint64_t word,

@@ -60,8 +60,8 @@ bool Regions::find_gap(const Region& region, std::size_t& index) const {
         std::lower_bound(regions_.begin(), regions_.end(), region,
                          [](const Region& a, const Region& b) { return a.base < b.base; }) -
         regions_.begin());
-    if (index < regions_.size() && (regions_[index].base == region.base ||
-                                    region.base + region.size > regions_[index].base)) {
+    if (index < regions_.size() &&
+        (regions_[index].base == region.base || region.base + region.size > regions_[index].base)) {
         return false;
     }
     return index == 0 || regions_[index - 1].base + regions_[index - 1].size <= region.base;

@@ -92,7 +92,10 @@ Error Window::lock(int type, int target, int assertions) {
     }
     const bool exclusive = type == MPI_LOCK_EXCLUSIVE;
     epochs_.prepare();
-    WindowLock(engine_, communicator_, control_, target).take(exclusive);
+    if (Error error = WindowLock(engine_, communicator_, control_, target).take(exclusive)) {
+        return error;
+    }
+    count_shared_locks(exclusive ? 0 : 1);
     epochs_.lock(target, exclusive ? Access::exclusive : Access::shared);
     return {};
 }
@@ -126,11 +129,18 @@ Error Window::unlock(int target) {
     }
     synchronise();
     if (access != Access::unchecked) {
+        count_shared_locks(access == Access::shared ? -1 : 0);
         WindowLock(engine_, communicator_, control_, target).give_back(access == Access::exclusive);
     }
     epochs_.unlock(target);
     poll();
     return {};
+}
+
+void Window::count_shared_locks(int more) {
+    std::atomic<std::uint32_t>& locks = control_.rank(communicator_.rank()).shared_locks;
+    locks.store(locks.load(std::memory_order_relaxed) + static_cast<std::uint32_t>(more),
+                std::memory_order_relaxed);
 }
 
 void Window::give_locks_back(int first, int end, int except) {
@@ -142,7 +152,7 @@ void Window::give_locks_back(int first, int end, int except) {
 }
 
 // Never waits for one lock while it holds others: who holds that one may wait for these.
-void Window::take_all_locks() {
+Error Window::take_all_locks() {
     const int ranks = communicator_.size();
     int awaited = -1; // the lock that has been waited for
     for (int target = 0; target < ranks; ++target) {
@@ -154,10 +164,14 @@ void Window::take_all_locks() {
         if (awaited >= 0) {
             give_locks_back(awaited, awaited + 1, -1);
         }
-        lock.take(false);
+        if (Error error = lock.take(false)) {
+            return error;
+        }
         awaited = target;
         target = -1; // from the first on again
     }
+    count_shared_locks(ranks);
+    return {};
 }
 
 Error Window::lock_all(int assertions) {
@@ -169,7 +183,9 @@ Error Window::lock_all(int assertions) {
     }
     const bool checked = (assertions & MPI_MODE_NOCHECK) == 0;
     if (checked) {
-        take_all_locks();
+        if (Error error = take_all_locks()) {
+            return error;
+        }
     }
     epochs_.lock_all(checked);
     return {};
@@ -181,6 +197,7 @@ Error Window::unlock_all() {
     }
     synchronise();
     if (epochs_.all_checked()) {
+        count_shared_locks(-communicator_.size());
         give_locks_back(0, communicator_.size(), -1);
     }
     epochs_.unlock_all();
@@ -220,7 +237,8 @@ Error Window::post(const comm::Group& group, int assertions) {
     const RankControl& own = control_.rank(communicator_.rank());
     // Nobody completes before the bits are set.
     epochs_.post(own.completed.load(std::memory_order_relaxed) +
-                 static_cast<std::uint32_t>(origins.size()));
+                     static_cast<std::uint32_t>(origins.size()),
+                 origins);
     if ((assertions & MPI_MODE_NOCHECK) != 0) {
         synchronise();
         return {};
@@ -253,9 +271,14 @@ Error Window::start(const comm::Group& group, int assertions) {
         }
         std::atomic<std::uint64_t>& word = posts[static_cast<std::size_t>(target) / 64];
         const std::uint64_t bit = bit_of(target);
-        engine_.wait_until([&] { return (word.load(std::memory_order_acquire) & bit) != 0; },
+        const auto posted = [&] { return (word.load(std::memory_order_acquire) & bit) != 0; };
+        engine_.wait_until([&] { return posted() || has_ended(engine_, communicator_, target); },
                            wait_reason(engine_, communicator_, target, "a window"),
                            BroughtBy::others);
+        if (!posted()) {
+            return fail(MPI_ERR_PROC_ABORTED, "rank %d has ended, and will not call MPI_Win_post",
+                        target);
+        }
         word.fetch_and(~bit, std::memory_order_relaxed);
     }
     epochs_.start(std::move(targets));
@@ -284,10 +307,19 @@ Error Window::wait() {
     if (!epochs_.exposed()) {
         return fail(MPI_ERR_RMA_SYNC, "MPI_Win_post has not been called");
     }
-    engine_.wait_until([this] { return all_completed(); },
-                       wait_reason(engine_, communicator_, MPI_ANY_SOURCE, "a window"),
-                       BroughtBy::others);
+    int ended = -1;
+    engine_.wait_until(
+        [&] {
+            return all_completed() || (ended = epochs_.find_origin([this](int rank) {
+                                          return has_ended(engine_, communicator_, rank);
+                                      })) >= 0;
+        },
+        wait_reason(engine_, communicator_, MPI_ANY_SOURCE, "a window"), BroughtBy::others);
     epochs_.end_exposure();
+    if (!all_completed()) {
+        return fail(MPI_ERR_PROC_ABORTED, "rank %d has ended, and will not call MPI_Win_complete",
+                    ended);
+    }
     return {};
 }
 

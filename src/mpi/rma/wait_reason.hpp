@@ -1,4 +1,5 @@
-// The reason of a wait for other ranks of a window, for mpiexec's account of a hang.
+// Waits for other ranks of a window: their reason, for mpiexec's account of a hang, and whether
+// they are in vain.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,13 @@ inline WaitReason wait_reason(const message::Engine& engine, const comm::Communi
             .tag = no_tag,
             .context = communicator.context(),
             .communicator_name = window};
+}
+
+// Whether a rank has ended while others go on (mpiexec --keep-going).
+inline bool has_ended(message::Engine& engine, const comm::Communicator& communicator, int rank) {
+    const node::Segment& segment = engine.rank().segment;
+    return segment.header().ended_ranks.load(std::memory_order_relaxed) != 0 &&
+           segment.slot(communicator.world_rank(rank)).ended.load(std::memory_order_relaxed) != 0;
 }
 
 } // namespace warren::rma

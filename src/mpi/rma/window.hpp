@@ -282,7 +282,8 @@ class Window {
     void give_extent_back();
     Error agree(Error own) const;
     void settle_place(const WindowPlan& plan, std::uint64_t all_bytes);
-    void take_all_locks();
+    Error take_all_locks();
+    void count_shared_locks(int more);
     void give_locks_back(int first, int end, int except);
     bool all_completed() const;
     void give_way_to_others();

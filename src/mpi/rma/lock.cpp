@@ -115,9 +115,11 @@ int WindowLock::ended_holder() const {
 void WindowLock::describe_holder(std::uint64_t word,
                                  char (&text)[sizeof node::Activity::communicator_name]) const {
     const std::uint64_t held = word & ~queued;
-    if (held >= exclusively) {
-        std::snprintf(text, sizeof text, "a window, held by rank %u",
-                      lock_.owner.load(std::memory_order_relaxed) - 1);
+    const std::uint32_t owner = lock_.owner.load(std::memory_order_relaxed);
+    if (held >= exclusively && owner != 0) {
+        std::snprintf(text, sizeof text, "a window, held by rank %u", owner - 1);
+    } else if (held >= exclusively) {
+        std::snprintf(text, sizeof text, "a window, held exclusively");
     } else {
         std::snprintf(text, sizeof text, "a window, %u hold it shared",
                       static_cast<unsigned>(held));

@@ -1,7 +1,6 @@
 #include "mpi/rma/epochs.hpp"
 
 #include <cstddef>
-#include <utility>
 
 namespace warren::rma {
 
@@ -34,12 +33,11 @@ void Epochs::unlock_all() {
     note_everywhere();
 }
 
-void Epochs::start(std::vector<int> targets) {
+void Epochs::start() {
     fence(false);
-    for (const int target : targets) {
+    for (const int target : started_) {
         place(target) = Access::started;
     }
-    started_ = std::move(targets);
     has_started_ = true;
 }
 

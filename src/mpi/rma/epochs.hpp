@@ -56,16 +56,19 @@ class Epochs {
     // MPI_Win_start, with these targets.
     bool has_started() const { return has_started_; }
     const std::vector<int>& started() const { return started_; }
-    void start(std::vector<int> targets);
+    // The list of targets, to be filled before start().
+    std::vector<int>& targets_to_start() { return started_; }
+    void start();
     void complete();
 
     // MPI_Win_post: awaits so many ranks' completion, counted from the number that had been then.
     bool exposed() const { return exposed_; }
     std::uint32_t awaited() const { return awaited_; }
-    void post(std::uint32_t awaited, const std::vector<int>& origins) {
+    // The list of origins, to be filled before post().
+    std::vector<int>& origins() { return origins_; }
+    void post(std::uint32_t awaited) {
         exposed_ = true;
         awaited_ = awaited;
-        origins_ = origins;
     }
     // The first origin of the exposure that meets a condition; -1: none does.
     template <typename Condition>

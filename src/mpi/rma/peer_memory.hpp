@@ -33,6 +33,8 @@ class PeerMemory final : public AccessibleMemory {
 
   private:
     Error copy(void* own, MPI_Count first, MPI_Count bytes, bool writes);
+    // Reads pieces with what is between them. False: they are too far apart.
+    bool read_span(std::byte* to, const iovec* pieces, std::size_t count) const;
     Error failed(int reason);
 
     const int pid_;

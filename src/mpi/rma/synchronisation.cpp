@@ -230,15 +230,14 @@ Error Window::post(const comm::Group& group, int assertions) {
     if (epochs_.exposed()) {
         return wrong_epoch(epochs_);
     }
-    std::vector<int> origins;
+    std::vector<int>& origins = epochs_.origins();
     if (Error error = ranks_of(communicator_, group, origins)) {
         return error;
     }
     const RankControl& own = control_.rank(communicator_.rank());
     // Nobody completes before the bits are set.
     epochs_.post(own.completed.load(std::memory_order_relaxed) +
-                     static_cast<std::uint32_t>(origins.size()),
-                 origins);
+                 static_cast<std::uint32_t>(origins.size()));
     if ((assertions & MPI_MODE_NOCHECK) != 0) {
         synchronise();
         return {};
@@ -259,7 +258,7 @@ Error Window::start(const comm::Group& group, int assertions) {
     if (epochs_.passive() || epochs_.has_started()) {
         return wrong_epoch(epochs_);
     }
-    std::vector<int> targets;
+    std::vector<int>& targets = epochs_.targets_to_start();
     if (Error error = ranks_of(communicator_, group, targets)) {
         return error;
     }
@@ -281,7 +280,7 @@ Error Window::start(const comm::Group& group, int assertions) {
         }
         word.fetch_and(~bit, std::memory_order_relaxed);
     }
-    epochs_.start(std::move(targets));
+    epochs_.start();
     return {};
 }
 
@@ -308,6 +307,10 @@ Error Window::wait() {
         return fail(MPI_ERR_RMA_SYNC, "MPI_Win_post has not been called");
     }
     int ended = -1;
+    if (polled([this] { return all_completed(); })) {
+        epochs_.end_exposure();
+        return {};
+    }
     engine_.wait_until(
         [&] {
             return all_completed() || (ended = epochs_.find_origin([this](int rank) {

@@ -286,10 +286,27 @@ class Window {
     void count_shared_locks(int more);
     void give_locks_back(int first, int end, int except);
     bool all_completed() const;
+    // Polls for what another rank is about to do, without progress: false if it is late, or needs
+    // this rank's processor.
+    template <typename Done>
+    bool polled(Done done) const {
+        if (!spins() || engine_.rank().lock.shared()) {
+            return done();
+        }
+        for (std::uint32_t turn = 0; turn < polls_of_a_peer; ++turn) {
+            if (done()) {
+                return true;
+            }
+            spin_pause();
+        }
+        return false;
+    }
     void give_way_to_others();
 
     // From this size on copies go by the engine's way for large ones.
     static constexpr std::size_t large_bytes = 4096;
+    // Some microseconds: two ranks that synchronise come as close together.
+    static constexpr std::uint32_t polls_of_a_peer = 100;
     // Calls that poll() counts from one look around to the next: some microseconds of polling.
     static constexpr std::uint32_t polls_per_look = 64;
 

@@ -5,7 +5,8 @@
 
 enum { kinds = 8 };
 static const char* const kind_names[kinds] = {
-    "put", "get", "accumulate", "get_accumulate", "fetch_and_op", "compare_and_swap", "rput", "lock"};
+    "put",  "get", "accumulate", "get_accumulate", "fetch_and_op", "compare_and_swap",
+    "rput", "lock"};
 
 static const double busy_s = 0.4, limit_s = 0.2; /* in spite of a loaded machine */
 

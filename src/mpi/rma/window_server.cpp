@@ -78,8 +78,14 @@ Error WindowServer::ask(const Window& window, int target, const std::vector<std:
         error = failed;
     }
     if (!error) {
-        engine_.wait_until([&] { return receive->complete && send->complete; },
+        const auto over = [&] { return receive->complete && send->complete; };
+        engine_.wait_until([&] { return over() || has_ended(engine_, communicator, target); },
                            wait_reason(engine_, communicator, target, "a window"));
+        if (!over()) {
+            engine_.orphan(*send);
+            engine_.orphan(*receive);
+            return fail(MPI_ERR_PROC_ABORTED, "rank %d has ended", target);
+        }
         if (receive->outcome.error_class != MPI_SUCCESS) {
             error = fail(receive->outcome.error_class, "the answer of rank %d was lost", target);
         }

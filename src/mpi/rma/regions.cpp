@@ -157,7 +157,8 @@ Error Regions::contain(int rank, const RegionLine& line, std::uint64_t begin, st
                        bool& found) {
     while (true) {
         const std::uint32_t version = line.version.load(std::memory_order_acquire);
-        const std::uint64_t place = line.table.load(relaxed);
+        // Pairs with the fence of publish(): the table's head is there.
+        const std::uint64_t place = line.table.load(std::memory_order_acquire);
         std::uint64_t count = line.count.load(relaxed);
         const SharedRegion* regions = line.regions;
         std::uint64_t room = RegionLine::own_regions;

@@ -138,7 +138,8 @@ int spawn(pid_t* pid, const char* path, const posix_spawn_file_actions_t* action
 int spawn_found(pid_t* pid, const char* name, const posix_spawn_file_actions_t* actions,
                 const posix_spawnattr_t* attributes, char* const* arguments,
                 char* const* environment) {
-    return spawn_by(&posix_spawnp, pid, name, actions, attributes, arguments, environment);
+    return spawn_by(&warren_image_spawn_found, pid, name, actions, attributes, arguments,
+                    environment);
 }
 
 // Asks look(pid), which never sleeps, of `pid`, or of all children of the rank when it is -1, until

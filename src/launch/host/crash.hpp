@@ -2,24 +2,22 @@
 // process, and mpiexec gets to know which rank is the cause. The process then ends as it would have
 // without that, with a core dump where those are wanted.
 //
-// Such signals are a thread's, so the programs' own handlers for them are, too: each rank has its
-// own, as in a process (many languages' libraries have one that prints where the program was).
+// The ranks' own handlers (actions.hpp) come first: many languages' libraries have one that prints
+// where the program was.
 // Thread rule: watch_for_crashes once, before there are threads; the others any thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <pthread.h>
-#include <span>
-
-#include "warren/image.h"
 
 namespace warren::launch {
 
+// After Actions::prepare.
 void watch_for_crashes(std::uint32_t ranks);
 
-// Replacements for the C library's functions that set such handlers.
-std::span<const warren_image_binding> crash_bindings();
+// Whether it is a signal that a rank's own code raises.
+bool is_crash_signal(int number);
 
 // A rank's stack, with what lies below it to stop it; by its own thread.
 struct Stack {

@@ -32,6 +32,7 @@
 #include "launch/host/crash.hpp"
 #include "launch/host/heap_calls.hpp"
 #include "launch/host/ranks.hpp"
+#include "launch/host/signals.hpp"
 #include "launch/host/standard_streams.hpp"
 #include "launch/mpiexec/host_plan.hpp"
 #include "runtime/fibres/api.hpp"
@@ -245,7 +246,7 @@ warren_image* make_image(const Start& start) {
         options.error = rank.errors;
     }
     std::vector<warren_image_binding> bindings;
-    std::vector groups = {crash_bindings()};
+    std::vector groups = {signal_bindings()};
     if (has_fibres(plan)) {
         groups.insert(groups.end(), {stream_bindings(), fibre_child_bindings()});
         if (!plan.nodes.empty() && !plan.programs[rank.program].own_allocator) {
@@ -301,6 +302,7 @@ void* run_rank(void* argument) {
     }
     start->stack.owner = pthread_self();
     note_stack(start->rank, start->stack);
+    note_thread(start->rank);
     if (!has_fibres(plan)) {
         pthread_sigmask(SIG_SETMASK, &start->signals, nullptr);
     }
@@ -487,6 +489,7 @@ int main(int argc, char** argv) {
     }
     fcntl(plan.reports, F_SETFD, FD_CLOEXEC);
     prepare_ranks(static_cast<std::uint32_t>(plan.ranks.size()), plan.reports);
+    prepare_signals(static_cast<std::uint32_t>(plan.ranks.size()), has_fibres(plan));
     watch_for_crashes(static_cast<std::uint32_t>(plan.ranks.size()));
     // Signals are for the ranks' threads: a handler of a program runs in a thread of a program.
     sigset_t all;

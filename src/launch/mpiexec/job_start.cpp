@@ -64,7 +64,23 @@ bool JobStart::prepare() {
         job_.report.fail(error);
         return false;
     }
-    return make_segment() && open_descriptors() && make_environments();
+    return has_room() && make_segment() && open_descriptors() && make_environments();
+}
+
+// Threads of fibres' programs come later, and are few.
+bool JobStart::has_room() {
+    const bool fibres = job_.has_fibres();
+    const std::uint64_t tasks = fibres ? plan_.workers.size() : job_.line.ranks();
+    if (Error error = check_task_room(tasks)) {
+        const std::unique_ptr<ErrorRecord> record(error.take());
+        job_.report.fail(exit_failure, std::to_string(tasks) +
+                                           (job_.has_host() ? " threads" : " processes") +
+                                           " are too many: " + record->text +
+                                           (fibres ? "" : "; fibres need none (--ranks fibres)"));
+        return false;
+    }
+    job_.report.explain(describe_limits(shared_limits(job_.has_host()), job_.line.ranks()));
+    return true;
 }
 
 bool JobStart::make_segment() {

@@ -45,6 +45,7 @@ class JobStart {
 
     bool open_descriptors();
     int number_for_ranks(int descriptor, int command) const;
+    bool has_room();
     bool make_segment();
     bool make_environments();
     void plan_forked_start(const RankEnvironment& environment, ResolvedProgram& program);

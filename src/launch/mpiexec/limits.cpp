@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <functional>
 #include <unistd.h>
+#include <utility>
 
 #include "launch/mpiexec/errors.hpp"
 
@@ -168,6 +169,91 @@ std::uint32_t processor_quota() {
         }
     });
     return static_cast<std::uint32_t>(least);
+}
+
+namespace {
+
+struct TaskLimit {
+    std::uint64_t room = no_limit;
+    std::string text;
+
+    void consider(std::uint64_t limit, std::uint64_t used, const std::string& name) {
+        const std::uint64_t here = limit - std::min(limit, used);
+        if (limit < no_limit && here < room) {
+            room = here;
+            text = name + " is " + std::to_string(limit) +
+                   (used != 0 ? ", of which " + std::to_string(used) + " are in use" : "");
+        }
+    }
+};
+
+// How many processes and threads the system has: the second number of "3/512".
+std::uint64_t tasks_of_system(const std::string& root) {
+    const std::string load = read_small(root + "/proc/loadavg");
+    const std::size_t slash = load.find('/');
+    return slash == std::string::npos ? 0 : std::strtoull(load.c_str() + slash + 1, nullptr, 10);
+}
+
+} // namespace
+
+Error check_task_room(std::uint64_t tasks, const std::string& root) {
+    TaskLimit least;
+    const std::uint64_t used = tasks_of_system(root);
+    least.consider(number_in(read_small(root + "/proc/sys/kernel/threads-max")), used,
+                   "the system's limit of threads (sysctl kernel.threads-max)");
+    least.consider(number_in(read_small(root + "/proc/sys/kernel/pid_max")), used,
+                   "the system's limit of process numbers (sysctl kernel.pid_max)");
+    rlimit own{};
+    if (root.empty() && getuid() != 0 && getrlimit(RLIMIT_NPROC, &own) == 0 &&
+        own.rlim_cur != RLIM_INFINITY) {
+        least.consider(own.rlim_cur, 0, "the user's limit of processes (ulimit -u)");
+    }
+    if (root.empty()) {
+        for_each_folder("pids", [&](const Folder& folder) {
+            const std::string current = read_small(folder.path + "/pids.current");
+            least.consider(number_in(read_small(folder.path + "/pids.max")),
+                           current.empty() ? 0 : number_in(current),
+                           "the control group's limit " + folder.path + "/pids.max");
+        });
+    }
+    return tasks <= least.room ? Error{} : fail(exit_failure, "%s", least.text.c_str());
+}
+
+std::vector<SharedLimit> shared_limits(bool together, const std::string& root) {
+    std::vector<SharedLimit> limits;
+    const auto add = [&](std::uint64_t count, const char* what, const char* remedy) {
+        if (count < no_limit) {
+            limits.push_back({count, what, remedy});
+        }
+    };
+    const auto add_own = [&](__rlimit_resource_t resource, const char* what, const char* remedy) {
+        rlimit limit{};
+        if (getrlimit(resource, &limit) == 0 && limit.rlim_max != RLIM_INFINITY) {
+            add(limit.rlim_max, what, remedy);
+        }
+    };
+    const std::string folder = root + "/proc/sys/";
+    add(number_in(read_small(folder + "fs/inotify/max_user_instances")), "inotify instances",
+        "sysctl fs.inotify.max_user_instances");
+    add_own(RLIMIT_SIGPENDING, "timers and pending signals", "ulimit -Hi");
+    if (together) {
+        add_own(RLIMIT_NOFILE, "open files", "ulimit -Hn");
+        add(number_in(read_small(folder + "vm/max_map_count")), "mappings",
+            "sysctl vm.max_map_count");
+    }
+    std::sort(limits.begin(), limits.end(),
+              [](const SharedLimit& a, const SharedLimit& b) { return a.count < b.count; });
+    return limits;
+}
+
+std::string describe_limits(std::vector<SharedLimit> limits, std::uint32_t ranks) {
+    std::string text = "all ranks together can have ";
+    for (const SharedLimit& limit : limits) {
+        text += (&limit == limits.data() ? "" : ", ") + std::to_string(limit.count) + " " +
+                limit.what + " (" + limit.remedy + (limit.count < ranks ? "; not one each" : "") +
+                ")";
+    }
+    return limits.empty() ? "" : text;
 }
 
 std::uint64_t ranks_within(std::uint64_t descriptors) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <sys/resource.h>
+#include <vector>
 
 #include "base/error.hpp"
 
@@ -20,6 +21,21 @@ std::string describe_memory_limit();
 
 // Processors' worth of time that the control groups grant, rounded up; 0: no limit.
 std::uint32_t processor_quota();
+
+// Fails when `tasks` more processes or threads can't be beside those that there are. Files of the
+// system are looked for below `root`.
+Error check_task_room(std::uint64_t tasks, const std::string& root = "");
+
+// What all ranks have of the system together, the least first: of processes, or of the one process
+// that they share.
+struct SharedLimit {
+    std::uint64_t count = 0;
+    std::string what;   // "inotify instances"
+    std::string remedy; // "sysctl fs.inotify.max_user_instances"
+};
+std::vector<SharedLimit> shared_limits(bool together, const std::string& root = "");
+// "…: 128 inotify instances (sysctl …; not one for each), …"
+std::string describe_limits(std::vector<SharedLimit> limits, std::uint32_t ranks);
 
 // Ranks that mpiexec can start with this limit of descriptors.
 std::uint64_t ranks_within(std::uint64_t descriptors);

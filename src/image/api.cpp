@@ -203,6 +203,14 @@ WARREN_API pid_t warren_image_fork() {
     return warren::image::libc::fork();
 }
 
+WARREN_API int warren_image_spawn_found(pid_t* child, const char* name,
+                                        const posix_spawn_file_actions_t* actions,
+                                        const posix_spawnattr_t* attributes, char* const* arguments,
+                                        char* const* environment) {
+    return warren::image::libc::posix_spawnp(child, name, actions, attributes, arguments,
+                                             environment);
+}
+
 WARREN_API int warren_image_control_file(int descriptor, int command, void* argument) {
     return warren::image::libc::fcntl_with(descriptor, command, argument);
 }

@@ -30,7 +30,9 @@ class Check {
         for (Finding& finding : examine(file)) {
             findings_.push_back({file.path(), std::move(finding)});
         }
-        symbols(file);
+        if (!file.name().starts_with("libmpi_abi.so")) { // Warren's, which knows of images
+            symbols(file);
+        }
         variables(file, closure);
     }
 
@@ -108,6 +110,7 @@ class Check {
     void symbols(const ElfFile& file) {
         const SymbolTable& symbols = file.symbols();
         std::map<std::string, std::string> users; // of each state, the functions
+        std::string refused;
         bool allocates = false;
         for (std::uint32_t index = 1; index < symbols.count(); ++index) {
             const Elf64_Sym& symbol = symbols.symbol(index);
@@ -115,12 +118,18 @@ class Check {
             if (symbol.st_shndx != SHN_UNDEF) {
                 allocates |=
                     std::strcmp(name, "malloc") == 0 && ELF64_ST_BIND(symbol.st_info) != STB_LOCAL;
+            } else if (is_refused_call(name)) {
+                refused += (refused.empty() ? "" : ", ") + std::string(name);
             } else if (const char* state = find_substitute_function(name) == nullptr
                                                ? shared_state_of(name)
                                                : nullptr) {
                 std::string& functions = users[state];
                 functions += (functions.empty() ? "" : ", ") + std::string(name);
             }
+        }
+        if (!refused.empty()) {
+            add(file, Weight::changes, refused + " return an error: they are for all of a process",
+                "do without them");
         }
         for (const auto& [state, functions] : users) {
             std::string what = state + " is shared by all images (";

@@ -35,12 +35,18 @@ void take_flags(DynamicSection& dynamic, const Elf64_Dyn& entry) {
     case DT_TEXTREL:
         dynamic.text_relocations = true;
         break;
+    case DT_BIND_NOW:
+        dynamic.bind_now = true;
+        break;
     case DT_FLAGS:
         dynamic.symbolic |= (value & DF_SYMBOLIC) != 0;
         dynamic.text_relocations |= (value & DF_TEXTREL) != 0;
+        dynamic.bind_now |= (value & DF_BIND_NOW) != 0;
         break;
     case DT_FLAGS_1:
         dynamic.program = (value & DF_1_PIE) != 0;
+        dynamic.bind_now |= (value & DF_1_NOW) != 0;
+        dynamic.kept = (value & DF_1_NODELETE) != 0;
         break;
     default:
         break;

@@ -72,6 +72,8 @@ struct DynamicSection {
     bool symbolic = false;         // looks its own symbols up first
     bool text_relocations = false; // the linker says so
     bool program = false;          // DF_1_PIE
+    bool bind_now = false;         // functions are looked up when it is loaded
+    bool kept = false;             // DF_1_NODELETE
     std::uint64_t init = 0;        // addresses of functions; 0: none
     std::uint64_t fini = 0;
     Range preinit_array; // of addresses of functions

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <spawn.h>
 
 namespace warren::image {
 
@@ -34,8 +35,12 @@ int warren_image_find_object(void* address, dl_find_object* found);
 void warren_image_move_stream(int from, int to);
 // The calling thread's image, in a child of fork, has its standard streams as 0, 1 and 2 now.
 void warren_image_take_streams();
-// fork of programs of images, which calls their handlers.
+// fork of programs of images, which calls their handlers; posix_spawnp, by their PATH.
 pid_t warren_image_fork();
+int warren_image_spawn_found(pid_t* child, const char* name,
+                             const posix_spawn_file_actions_t* actions,
+                             const posix_spawnattr_t* attributes, char* const* arguments,
+                             char* const* environment);
 // fcntl of programs of images.
 int warren_image_control_file(int descriptor, int command, void* argument);
 // fdopen and fclose of programs of images that bind nothing else.

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <climits>
 #include <cstdlib>
+#include <cstring>
 #include <dlfcn.h>
 #include <memory>
+#include <sys/stat.h>
 
 #include "base/futex.hpp"
 #include "image/address_table.hpp"
@@ -12,6 +14,7 @@
 #include "image/debugger.hpp"
 #include "image/host.hpp"
 #include "image/load_plan.hpp"
+#include "image/relocation.hpp"
 #include "image/suitability.hpp"
 #include "warren/image.h"
 
@@ -43,27 +46,28 @@ bool Image::variables(std::vector<Range>& ranges) {
 
 // ---- loading
 
-Error Image::load_library(const std::string& path, Module*& module) {
+Error Image::load_library(const std::string& path, Module*& module, int mode) {
     const std::lock_guard guard(load_lock_);
     FilePointer file;
     if (Error error = open_file(path, file)) {
         return error;
     }
-    if (Error error = load(file, module)) {
+    if (Error error = load(file, module, mode)) {
         return error;
     }
     construct(*module);
     return {};
 }
 
-Error Image::find_and_load_library(const std::string& name, const Module* user, Module*& module) {
+Error Image::find_and_load_library(const std::string& name, const Module* user, Module*& module,
+                                   int mode) {
     const std::lock_guard guard(load_lock_);
-    for (const auto& present : modules_) {
-        if (present->file->name() == name) {
-            module = present.get();
-            ++module->opened;
-            return {};
-        }
+    if (Module* present = find_loaded(name)) {
+        module = present;
+        ++module->opened;
+        apply_mode(*module, mode);
+        bind_undefined();
+        return {};
     }
     std::vector<const ElfFile*> chain;
     if (user != nullptr) {
@@ -76,11 +80,51 @@ Error Image::find_and_load_library(const std::string& name, const Module* user, 
     if (Error error = find_library(name, chain, file)) {
         return error;
     }
-    if (Error error = load(file, module)) {
+    if (Error error = load(file, module, mode)) {
         return error;
     }
     construct(*module);
     return {};
+}
+
+// A name without folders is that of a library; a path may be another one of the same file.
+Module* Image::find_loaded(const std::string& path) {
+    struct stat status {};
+    const bool is_path = path.find('/') != std::string::npos && stat(path.c_str(), &status) == 0;
+    for (const auto& module : modules_) {
+        if (is_path ? module->file->identity() == identity_of(status)
+                    : module->file->name() == path) {
+            return module.get();
+        }
+    }
+    return nullptr;
+}
+
+// What a later dlopen adds to an earlier one.
+void Image::apply_mode(Module& root, int mode) {
+    root.kept |= (mode & RTLD_NODELETE) != 0;
+    if ((mode & RTLD_GLOBAL) != 0) {
+        for (Module* module : with_needs(root)) {
+            module->global = true;
+        }
+    }
+}
+
+// A function that was missing may have come with a library.
+void Image::bind_undefined() {
+    for (const auto& module : modules_) {
+        std::erase_if(module->undefined, [&](const auto& slot) {
+            const SymbolTable& symbols = module->file->symbols();
+            const Definition found = find({symbols.name(slot.second), symbols.version(slot.second)},
+                                          SymbolUse::call, module.get());
+            if (found) {
+                note_use(*module, found.module);
+                void* address = address_of(found);
+                std::memcpy(module->at(slot.first), &address, sizeof address);
+            }
+            return static_cast<bool>(found);
+        });
+    }
 }
 
 Error Image::load_program(const std::string& path) {
@@ -102,12 +146,14 @@ Error Image::load_program(const std::string& path) {
     return load(file, program_);
 }
 
-Error Image::load(const FilePointer& root, Module*& module) {
+Error Image::load(const FilePointer& root, Module*& module, int mode) {
     std::vector<FilePointer> present;
     for (const auto& other : modules_) {
         if (other->file->identity() == root->identity()) {
             module = other.get();
             ++module->opened;
+            apply_mode(*module, mode);
+            bind_undefined();
             return {};
         }
         present.push_back(other->file);
@@ -134,12 +180,21 @@ Error Image::load(const FilePointer& root, Module*& module) {
     }
     recorded->symbols.resize(closure.members.size());
     Error error = map_new(closure, first);
+    for (std::size_t at = first; at < modules_.size() && first > 0; ++at) {
+        modules_[at]->global = (mode & RTLD_GLOBAL) != 0;
+        modules_[at]->root_first = (mode & RTLD_DEEPBIND) != 0;
+        modules_[at]->root = modules_[first].get();
+    }
+    if (!error && first > 0) {
+        apply_mode(*modules_[first], mode);
+    }
+    const bool lazy = (mode & RTLD_NOW) == 0;
     for (std::size_t at = modules_.size(); at > first && !error; --at) {
         // Modules that others need come later in the list.
         const std::size_t member = at - 1 - first;
         error =
             relocate(*this, *modules_[at - 1], known != nullptr ? &known->symbols[member] : nullptr,
-                     first == 0 ? &recorded->symbols[member] : nullptr);
+                     first == 0 ? &recorded->symbols[member] : nullptr, lazy);
     }
     if (error) {
         discard(first);
@@ -149,6 +204,7 @@ Error Image::load(const FilePointer& root, Module*& module) {
         LoadPlan::keep(key, std::move(recorded));
     }
     publish_tls(first);
+    bind_undefined();
     std::vector<Module*> made;
     for (std::size_t at = first; at < modules_.size(); ++at) {
         made.push_back(modules_[at].get());
@@ -280,18 +336,69 @@ void Image::take_streams() {
 
 // ---- symbols
 
-Definition Image::find(const SymbolName& name, SymbolUse use, const Module* skipped) {
+// A module with all that it needs, as the system orders them: those that it names itself first.
+std::vector<Module*> Image::with_needs(Module& root) {
+    std::vector<Module*> all{&root};
+    for (std::size_t at = 0; at < all.size(); ++at) {
+        for (Module* needed : all[at]->needs) {
+            if (std::find(all.begin(), all.end(), needed) == all.end()) {
+                all.push_back(needed);
+            }
+        }
+    }
+    return all;
+}
+
+// The modules whose symbols a module sees, in their order.
+std::vector<Module*> Image::seen_by(const Module* asker) {
+    std::vector<Module*> seen;
+    const bool has_root = asker != nullptr && asker->root != nullptr;
+    if (has_root && asker->root_first) {
+        seen = with_needs(*const_cast<Module*>(asker->root));
+    }
+    for (const auto& module : modules_) {
+        if (module->global) {
+            seen.push_back(module.get());
+        }
+    }
+    if (has_root && !asker->root_first) {
+        const std::vector<Module*> local = with_needs(*const_cast<Module*>(asker->root));
+        seen.insert(seen.end(), local.begin(), local.end());
+    }
+    return seen;
+}
+
+// A symbol that is unique in a process (STB_GNU_UNIQUE) is the first module's of all that have it.
+Definition Image::find_in(std::span<Module* const> modules, const SymbolName& name, SymbolUse use,
+                          const Module* skipped) {
+    for (Module* module : modules) {
+        const Elf64_Sym* symbol =
+            module != skipped ? module->file->symbols().find(name, use) : nullptr;
+        if (symbol == nullptr) {
+            continue;
+        }
+        if (ELF64_ST_BIND(symbol->st_info) == STB_GNU_UNIQUE) {
+            for (const auto& other : modules_) {
+                const Elf64_Sym* same = other->file->symbols().find(name, use);
+                if (same != nullptr && ELF64_ST_BIND(same->st_info) == STB_GNU_UNIQUE) {
+                    return {other.get(), nullptr, same, nullptr, nullptr};
+                }
+            }
+        }
+        return {module, nullptr, symbol, nullptr, nullptr};
+    }
+    return {};
+}
+
+Definition Image::find(const SymbolName& name, SymbolUse use, const Module* asker,
+                       const Module* skipped) {
     for (const HostBinding& binding : options_.bindings) {
         if (binding.name == name.text) {
             return {nullptr, nullptr, nullptr, binding.address, nullptr};
         }
     }
-    for (const auto& module : modules_) {
-        if (module.get() != skipped) {
-            if (const Elf64_Sym* symbol = module->file->symbols().find(name, use)) {
-                return {module.get(), nullptr, symbol, nullptr, nullptr};
-            }
-        }
+    if (const Definition found = find_in(seen_by(asker), name, use, skipped)) {
+        return found;
     }
     if (void* function = find_substitute_function(name.text)) {
         return {nullptr, nullptr, nullptr, function, nullptr};
@@ -304,15 +411,16 @@ Definition Image::find(const SymbolName& name, SymbolUse use, const Module* skip
 }
 
 Definition Image::find_after(const SymbolName& name, const Module& from) {
-    bool passed = false;
-    for (const auto& module : modules_) {
-        if (passed) {
-            if (const Elf64_Sym* symbol = module->file->symbols().find(name, SymbolUse::call)) {
-                return {module.get(), nullptr, symbol, nullptr, nullptr};
-            }
-        }
-        passed |= module.get() == &from;
+    std::vector<Module*> seen = seen_by(&from);
+    const auto place = std::find(seen.begin(), seen.end(), &from);
+    seen.erase(seen.begin(), place != seen.end() ? place + 1 : place);
+    if (const Definition found = find_in(seen, name, SymbolUse::call, &from)) {
+        return found;
     }
+    return find_shared(name);
+}
+
+Definition Image::find_shared(const SymbolName& name) {
     if (void* function = find_substitute_function(name.text)) {
         return {nullptr, nullptr, nullptr, function, nullptr};
     }
@@ -321,19 +429,7 @@ Definition Image::find_after(const SymbolName& name, const Module& from) {
 }
 
 Definition Image::find_within(const SymbolName& name, Module& within) {
-    std::vector<Module*> waiting{&within};
-    for (std::size_t at = 0; at < waiting.size(); ++at) {
-        Module* module = waiting[at];
-        if (const Elf64_Sym* symbol = module->file->symbols().find(name, SymbolUse::call)) {
-            return {module, nullptr, symbol, nullptr, nullptr};
-        }
-        for (Module* needed : module->needs) {
-            if (std::find(waiting.begin(), waiting.end(), needed) == waiting.end()) {
-                waiting.push_back(needed);
-            }
-        }
-    }
-    return {};
+    return find_in(with_needs(within), name, SymbolUse::call, nullptr);
 }
 
 void* Image::address_of(const Definition& definition) {

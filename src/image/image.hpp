@@ -16,6 +16,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <dlfcn.h>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -66,6 +67,7 @@ struct ImageOptions {
 struct Running {
     Thread* first_thread = nullptr; // null: it has not begun
     pid_t process = 0;              // a child of fork has another
+    pid_t kernel_thread = 0;        // of the first thread; 0: it moves among several
     architecture::ReturnPoint host;
     ProgramEnd end;
 };
@@ -89,9 +91,13 @@ class Image {
     ~Image();
 
     // Maps, relocates and constructs a library and what it needs, or counts one more use of it.
-    Error load_library(const std::string& path, Module*& module);
+    // `mode` is that of dlopen.
+    Error load_library(const std::string& path, Module*& module, int mode = host_mode);
     // A library by its name, to be found as `user` (may be null) finds what it needs.
-    Error find_and_load_library(const std::string& name, const Module* user, Module*& module);
+    Error find_and_load_library(const std::string& name, const Module* user, Module*& module,
+                                int mode = host_mode);
+    // The library of a path that the image has; null: it doesn't.
+    Module* find_loaded(const std::string& path);
     // Maps and relocates a program. Constructors run when it does (program.hpp).
     Error load_program(const std::string& path);
     Module* program() const { return program_; }
@@ -102,11 +108,15 @@ class Image {
     // unmapped.
     void close_library(Module& module);
 
-    // The definition that a module of the image would get. `skipped` is not looked into.
-    Definition find(const SymbolName& name, SymbolUse use, const Module* skipped = nullptr);
+    // The definition that `asker` would get, a module of the image; that of all, if it is null.
+    // `skipped` is not looked into.
+    Definition find(const SymbolName& name, SymbolUse use, const Module* asker = nullptr,
+                    const Module* skipped = nullptr);
     // Looks from the module after `from` on; with `within` only in it and what it needs.
     Definition find_after(const SymbolName& name, const Module& from);
     Definition find_within(const SymbolName& name, Module& within);
+    // Looks into what the process shares.
+    Definition find_shared(const SymbolName& name);
     // Where a definition is for the calling thread; calls what chooses functions (IFUNC).
     static void* address_of(const Definition& definition);
 
@@ -164,7 +174,15 @@ class Image {
     char** environment = nullptr;
 
   private:
-    Error load(const FilePointer& root, Module*& module);
+    static constexpr int host_mode = RTLD_NOW | RTLD_GLOBAL;
+
+    Error load(const FilePointer& root, Module*& module, int mode = host_mode);
+    static void apply_mode(Module& root, int mode);
+    static std::vector<Module*> with_needs(Module& root);
+    Definition find_in(std::span<Module* const> modules, const SymbolName& name, SymbolUse use,
+                       const Module* skipped);
+    std::vector<Module*> seen_by(const Module* asker);
+    void bind_undefined();
     std::string plan_key(const ElfFile& root) const;
     Error map_new(const Closure& closure, std::size_t first);
     Error place_tls(Module& module);
@@ -200,8 +218,8 @@ Error destroy_image(Image& image);
 
 // Applies all relocations of a module whose needs have been relocated (relocator.cpp). With
 // `known`, its symbols are where these say; what is looked up is noted in `found`, if that isn't
-// null.
+// null. With `lazy`, a function that nobody defines is an error only when it is called.
 Error relocate(Image& image, Module& module, const std::vector<BoundSymbol>* known,
-               std::vector<BoundSymbol>* found);
+               std::vector<BoundSymbol>* found, bool lazy = false);
 
 } // namespace warren::image

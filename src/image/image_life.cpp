@@ -37,10 +37,11 @@ void Image::construct(Module& module, Constructor own) {
     }
     module.state = Module::State::constructing;
     const DynamicSection& dynamic = module.file->dynamic();
+    char** const variables = libc_state_.value<char**>(Variable::environment);
     const auto call_all = [&](Range array) {
         for (const Constructor function : functions<Constructor>(module, array)) {
             if (is_function(reinterpret_cast<const void*>(function))) {
-                function(argument_count, arguments, environment);
+                function(argument_count, arguments, variables);
             }
         }
     };
@@ -51,11 +52,11 @@ void Image::construct(Module& module, Constructor own) {
         construct(*needed);
     }
     if (own != nullptr) {
-        own(argument_count, arguments, environment);
+        own(argument_count, arguments, variables);
     } else {
         if (dynamic.init != 0) {
             reinterpret_cast<Constructor>(module.at(dynamic.init))(argument_count, arguments,
-                                                                   environment);
+                                                                   variables);
         }
         call_all(dynamic.init_array);
     }
@@ -131,7 +132,8 @@ void Image::close_library(Module& module) {
 void Image::remove_unused() {
     std::vector<const Module*> used;
     for (const auto& module : modules_) {
-        if (module->opened > 0 || module->thread_objects.load() > 0) {
+        if (module->opened > 0 || module->kept || module->file->dynamic().kept ||
+            module->thread_objects.load() > 0) {
             used.push_back(module.get());
         }
     }
@@ -145,14 +147,19 @@ void Image::remove_unused() {
     const auto is_unused = [&](const Module* module) {
         return std::find(used.begin(), used.end(), module) == used.end();
     };
+    for (const auto& module : modules_) { // one that came with another may stay without it
+        if (!is_unused(module.get()) && module->root != nullptr && is_unused(module->root)) {
+            module->root = module.get();
+        }
+    }
     std::vector<Module*> gone;
     for (std::size_t at = constructed_.size(); at > 0; --at) { // the last constructed first
         Module* module = constructed_[at - 1];
         if (is_unused(module)) {
             const auto* const end = module->start + module->file->span();
-            exit_functions_.run_of(module->start, end);
             fork_handlers_.remove_of(module->start, end);
             destruct_module(*module);
+            exit_functions_.run_of(module->start, end);
             gone.push_back(module);
         }
     }

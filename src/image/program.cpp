@@ -129,6 +129,7 @@ Error take_own(const ImageOptions& options) {
     }
     running.first_thread = thread;
     running.process = getpid();
+    running.kernel_thread = image.options().own_directory ? gettid() : 0;
     image.argument_count = argument_count;
     image.arguments = arguments;
     image.libc_state().begin(arguments, environment);

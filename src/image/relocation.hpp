@@ -10,6 +10,8 @@
 
 namespace warren::image {
 
+struct Module;
+
 // Calls `visit(const Elf64_Rela&)` for each relocation with a symbol or an addend.
 template <typename Visit>
 void for_each_relocation(const ElfFile& file, Visit&& visit) {
@@ -48,5 +50,8 @@ Error check_relocation_places(const ElfFile& file);
 
 // Whether one writes to memory that isn't writable.
 bool has_text_relocations(const ElfFile& file);
+
+// A module uses what another (null: none of the image's) defines, which stays as long as it does.
+void note_use(Module& user, Module* used);
 
 } // namespace warren::image

@@ -5,6 +5,7 @@
 
 #include "image/architecture.hpp"
 #include "image/image.hpp"
+#include "image/libc/functions.hpp"
 #include "image/relocation.hpp"
 #include "warren/image.h"
 
@@ -17,12 +18,13 @@ namespace {
 class Relocator {
   public:
     Relocator(Image& image, Module& module, const std::vector<BoundSymbol>* known,
-              std::vector<BoundSymbol>* found)
+              std::vector<BoundSymbol>* found, bool lazy)
         : image_(image),
           module_(module),
           symbols_(module.file->symbols()),
           known_(known),
-          found_(found) {
+          found_(found),
+          lazy_(lazy && !module.file->dynamic().bind_now) {
         if (found_ != nullptr && known_ == nullptr) {
             found_->resize(std::size_t{2} * symbols_.count());
         }
@@ -82,6 +84,11 @@ class Relocator {
             break;
         }
         Definition definition;
+        if (kind == RelocationKind::slot && lazy_ && is_undefined(index)) {
+            module_.undefined.emplace_back(place, index);
+            put(place, reinterpret_cast<std::uint64_t>(&libc::undefined_function));
+            return {};
+        }
         const SymbolUse use = kind == RelocationKind::word ? SymbolUse::address : SymbolUse::call;
         if (Error error = resolve(index, use, definition)) {
             return error;
@@ -141,6 +148,13 @@ class Relocator {
         return {};
     }
 
+    bool is_undefined(std::uint32_t index) {
+        const Elf64_Sym& symbol = symbols_.symbol(index);
+        return symbol.st_shndx == SHN_UNDEF && ELF64_ST_BIND(symbol.st_info) == STB_GLOBAL &&
+               !image_.find({symbols_.name(index), symbols_.version(index)}, SymbolUse::call,
+                            &module_);
+    }
+
     Error look_up(std::uint32_t index, SymbolUse use, Definition& definition) {
         const Elf64_Sym& symbol = symbols_.symbol(index);
         const SymbolName name(symbols_.name(index), symbols_.version(index));
@@ -150,9 +164,11 @@ class Relocator {
                 return {};
             }
         }
-        definition = image_.find(name, use);
+        definition = image_.find(name, use, &module_);
+        note_use(module_, definition.module);
         if (!definition && ELF64_ST_BIND(symbol.st_info) != STB_WEAK) {
-            return fail(WARREN_IMAGE_ERR_SYMBOL, "%s needs %s, which none of its libraries defines",
+            return fail(WARREN_IMAGE_ERR_SYMBOL,
+                        "%s: undefined symbol: %s (none of its libraries defines it)",
                         module_.file->path().c_str(), symbols_.text(index).c_str());
         }
         return {};
@@ -189,7 +205,7 @@ class Relocator {
     Error copy(std::uint64_t place, std::uint32_t index) {
         const Elf64_Sym& symbol = symbols_.symbol(index);
         const SymbolName name(symbols_.name(index), symbols_.version(index));
-        const Definition source = image_.find(name, SymbolUse::address, &module_);
+        const Definition source = image_.find(name, SymbolUse::address, &module_, &module_);
         const void* from = source ? Image::address_of(source) : nullptr;
         if (from == nullptr) {
             return fail(WARREN_IMAGE_ERR_SYMBOL,
@@ -249,13 +265,21 @@ class Relocator {
     const SymbolTable& symbols_;
     const std::vector<BoundSymbol>* known_;
     std::vector<BoundSymbol>* found_;
+    bool lazy_;
 };
 
 } // namespace
 
+void note_use(Module& user, Module* used) {
+    if (used != nullptr && used->root != nullptr && used->root != user.root &&
+        std::find(user.needs.begin(), user.needs.end(), used) == user.needs.end()) {
+        user.needs.push_back(used);
+    }
+}
+
 Error relocate(Image& image, Module& module, const std::vector<BoundSymbol>* known,
-               std::vector<BoundSymbol>* found) {
-    if (Error error = Relocator(image, module, known, found).run()) {
+               std::vector<BoundSymbol>* found, bool lazy) {
+    if (Error error = Relocator(image, module, known, found, lazy).run()) {
         return error;
     }
     if (Error error = module.protect()) {

@@ -2,10 +2,15 @@
 //
 // Handles are modules, or the system's for libraries that are shared. A message waits for dlerror
 // in the thread's head.
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <memory>
+#include <string>
+#include <unistd.h>
+#include <vector>
 
 #include "image/address_table.hpp"
 #include "image/host.hpp"
@@ -88,7 +93,7 @@ void* find_symbol(void* handle, const char* name, const char* version, const voi
     } else if (Module* module = module_of(image, handle)) {
         found = image.find_within(wanted, *module);
         if (!found) { // what it needs of the shared libraries counts too
-            found = image.find_after(wanted, *image.modules().back());
+            found = image.find_shared(wanted);
         }
     } else {
         return system_result(version != nullptr ? ::dlvsym(handle, name, version)
@@ -113,20 +118,20 @@ void* dlopen(const char* name, int flags) {
     if (image.options().sharing.is_shared(slash != nullptr ? slash + 1 : name)) {
         return system_result(::dlopen(name, flags));
     }
+    if ((flags & (RTLD_LAZY | RTLD_NOW)) == 0) {
+        keep_message(fail(0, "invalid mode for dlopen(): neither RTLD_LAZY nor RTLD_NOW"));
+        return nullptr;
+    }
     Module* module = nullptr;
     if ((flags & RTLD_NOLOAD) != 0) {
         const std::lock_guard guard(image.load_lock());
-        for (const auto& present : image.modules()) {
-            if (present->file->name() == name || present->file->path() == name) {
-                ++present->opened;
-                return present.get();
-            }
+        if (image.find_loaded(name) == nullptr) {
+            return nullptr;
         }
-        return nullptr;
     }
     const Module* caller = address_table().find(__builtin_return_address(0));
-    Error error = slash != nullptr ? image.load_library(name, module)
-                                   : image.find_and_load_library(name, caller, module);
+    Error error = slash != nullptr ? image.load_library(name, module, flags)
+                                   : image.find_and_load_library(name, caller, module, flags);
     if (error) {
         keep_message(error);
         return nullptr;
@@ -162,10 +167,26 @@ char* dlerror() {
     return thread_head().error;
 }
 
+namespace {
+
+// A substitute has the name of the function that it stands for.
+int dladdr_of_shared(const void* address, Dl_info* info) {
+    const char* name = find_substitute_name(address);
+    const void* real = name != nullptr ? ::dlsym(RTLD_DEFAULT, name) : nullptr;
+    const int found = ::dladdr(real != nullptr ? real : address, info);
+    if (found != 0 && real != nullptr) {
+        info->dli_sname = name;
+        info->dli_saddr = const_cast<void*>(address);
+    }
+    return found;
+}
+
+} // namespace
+
 int dladdr(const void* address, Dl_info* info) {
     const Module* module = address_table().find(address);
     if (module == nullptr) {
-        return ::dladdr(address, info);
+        return dladdr_of_shared(address, info);
     }
     const auto own =
         static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - module->base);
@@ -180,7 +201,8 @@ int dladdr(const void* address, Dl_info* info) {
 int dladdr1(const void* address, Dl_info* info, void** extra, int flags) {
     const Module* module = address_table().find(address);
     if (module == nullptr) {
-        return ::dladdr1(address, info, extra, flags);
+        const int found = ::dladdr1(address, info, extra, flags);
+        return found != 0 ? dladdr_of_shared(address, info) : 0;
     }
     if (flags == RTLD_DL_LINKMAP) {
         *extra = const_cast<link_map*>(&module->link);
@@ -189,6 +211,17 @@ int dladdr1(const void* address, Dl_info* info, void** extra, int flags) {
     }
     return libc::dladdr(address, info);
 }
+
+namespace {
+
+std::string folder_of(const std::string& path) {
+    char* here = path.starts_with('/') ? nullptr : ::get_current_dir_name();
+    std::string folder = here != nullptr ? std::string(here) + "/" + path : path;
+    std::free(here);
+    return folder.substr(0, std::max<std::size_t>(folder.rfind('/'), 1));
+}
+
+} // namespace
 
 int dlinfo(void* handle, int request, void* answer) {
     Image& image = *current_image();
@@ -201,8 +234,90 @@ int dlinfo(void* handle, int request, void* answer) {
         *static_cast<link_map**>(answer) = &module->link;
         return 0;
     }
+    if (request == RTLD_DI_LMID) {
+        *static_cast<Lmid_t*>(answer) = LM_ID_BASE;
+        return 0;
+    }
+    if (request == RTLD_DI_ORIGIN) {
+        const std::string folder = folder_of(module->file->path());
+        std::memcpy(answer, folder.c_str(), folder.size() + 1);
+        return 0;
+    }
+    if (request == RTLD_DI_TLS_DATA) {
+        *static_cast<void**>(answer) =
+            module->has_tls() ? architecture::thread_pointer() + module->tls_offset : nullptr;
+        return 0;
+    }
     keep_message(fail(0, "dlinfo: request %d is not known of private modules", request));
     return -1;
+}
+
+namespace {
+
+// As the C library's: file(function+0xoffset) [address].
+std::string describe(const void* address) {
+    Dl_info info{};
+    char text[64];
+    std::snprintf(text, sizeof text, "[%p]", address);
+    if (libc::dladdr(address, &info) == 0 || info.dli_fname == nullptr || *info.dli_fname == 0) {
+        return text;
+    }
+    const void* from = info.dli_saddr != nullptr ? info.dli_saddr : info.dli_fbase;
+    const auto to = reinterpret_cast<std::uintptr_t>(address);
+    const auto start = reinterpret_cast<std::uintptr_t>(from);
+    char offset[64];
+    std::snprintf(offset, sizeof offset, "%c%#lx) ", to >= start ? '+' : '-',
+                  static_cast<unsigned long>(to >= start ? to - start : start - to));
+    return std::string(info.dli_fname) + "(" +
+           (info.dli_sname != nullptr && info.dli_saddr != nullptr ? info.dli_sname : "") + offset +
+           text;
+}
+
+} // namespace
+
+char** backtrace_symbols(void* const* addresses, int count) {
+    std::vector<std::string> lines;
+    std::size_t bytes = static_cast<std::size_t>(std::max(count, 0)) * sizeof(char*);
+    for (int i = 0; i < count; ++i) {
+        lines.push_back(describe(addresses[i]));
+        bytes += lines.back().size() + 1;
+    }
+    auto** list = static_cast<char**>(std::malloc(std::max(bytes, sizeof(char*)))); // one block
+    if (list == nullptr) {
+        return nullptr;
+    }
+    char* place = reinterpret_cast<char*>(list + lines.size());
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        list[i] = place;
+        place = std::copy_n(lines[i].c_str(), lines[i].size() + 1, place);
+    }
+    return list;
+}
+
+void backtrace_symbols_fd(void* const* addresses, int count, int file) {
+    for (int i = 0; i < count; ++i) {
+        const std::string line = describe(addresses[i]) + "\n";
+        if (::write(file, line.data(), line.size()) < 0) {
+            return;
+        }
+    }
+}
+
+// What a call of a function comes to that no library defined when its caller was loaded.
+void undefined_function() {
+    const Module* caller = address_table().find(__builtin_return_address(0));
+    std::string names;
+    if (caller != nullptr) {
+        for (const auto& [place, index] : caller->undefined) {
+            names += (names.empty() ? "" : " or ") + caller->file->symbols().text(index);
+        }
+    }
+    std::fprintf(LibcState::current().error(),
+                 "%s: symbol lookup error: %s: undefined symbol: %s\n",
+                 LibcState::current().program_name(),
+                 caller != nullptr ? caller->file->path().c_str() : "a library", names.c_str());
+    constexpr int exit_status = 127; // the system's loader's
+    libc::immediate_exit(exit_status);
 }
 
 int find_object(void* address, dl_find_object* found) {

@@ -1,5 +1,6 @@
 #include <csignal>
 
+#include "image/address_table.hpp"
 #include "image/host.hpp"
 #include "image/libc/functions.hpp"
 #include "image/program.hpp"
@@ -59,6 +60,11 @@ int on_exit(void (*function)(int, void*), void* argument) {
 
 // Called by the destructors of each module: what was registered for it and has not been called. At
 // an image's end nothing is left of that.
-void cxa_finalize(void*) {}
+void cxa_finalize(void* module) {
+    const Module* owner = module != nullptr ? address_table().find(module) : nullptr;
+    if (owner != nullptr && owner->image == current_image()) {
+        current_image()->exit_functions().run_of(owner->start, owner->start + owner->file->span());
+    }
+}
 
 } // namespace warren::image::libc

@@ -235,7 +235,10 @@ int execvp(const char* name, char* const* arguments) {
 }
 
 int execvpe(const char* name, char* const* arguments, char* const* its_environment) {
-    return may_exec(name) ? ::execvpe(libc::own_path(name), arguments, its_environment) : -1;
+    if (may_exec(name)) {
+        libc::exec_by_path(name, arguments, its_environment);
+    }
+    return -1;
 }
 
 namespace {

@@ -12,11 +12,13 @@
 #include <ctime>
 #include <cwchar>
 #include <dlfcn.h>
+#include <glob.h>
 #include <link.h>
 #include <mqueue.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <spawn.h>
 #include <sys/select.h>
 #include <threads.h>
 #include <tuple>
@@ -132,6 +134,7 @@ long syscall(long number, long first, long second, long third, long fourth, long
 // Modules (dlopen.cpp, unwinding.cpp)
 int dl_iterate_phdr(int (*visit)(dl_phdr_info*, std::size_t, void*), void* data);
 int find_object(void* address, dl_find_object* found);
+void undefined_function();
 void* dlopen(const char* name, int flags);
 void* dlsym(void* handle, const char* name);
 void* dlvsym(void* handle, const char* name, const char* version);
@@ -293,6 +296,8 @@ void unlock_notices();
 int aio_read(aiocb* request);
 int aio_write(aiocb* request);
 int aio_fsync(int operation, aiocb* request);
+int aio_suspend(const aiocb* const* requests, int count, const timespec* timeout);
+int aio_cancel(int file, aiocb* request);
 int lio_listio(int mode, aiocb* const* requests, int count, sigevent* event);
 int mq_notify(mqd_t queue, const sigevent* event);
 int getaddrinfo_a(int mode, gaicb** requests, int count, sigevent* event);
@@ -327,6 +332,14 @@ int execv(const char* path, char* const* arguments);
 int execve(const char* path, char* const* arguments, char* const* its_environment);
 int execvp(const char* name, char* const* arguments);
 int execvpe(const char* name, char* const* arguments, char* const* its_environment);
+void exec_by_path(const char* name, char* const* arguments, char* const* environment);
+int posix_spawnp(pid_t* child, const char* name, const posix_spawn_file_actions_t* actions,
+                 const posix_spawnattr_t* attributes, char* const* arguments,
+                 char* const* environment);
+char* tempnam(const char* folder, const char* prefix);
+int glob(const char* pattern, int flags, int (*failed)(const char*, int), glob_t* found);
+char** backtrace_symbols(void* const* addresses, int count);
+void backtrace_symbols_fd(void* const* addresses, int count, int file);
 int execl(const char* path, const char* first, ...);
 int execlp(const char* name, const char* first, ...);
 int execle(const char* path, const char* first, ...);

@@ -68,6 +68,7 @@ class Parser {
     void begin() {
         if (index() == 0 || !place_.begun) {
             index() = index() == 0 ? 1 : index();
+            letter() = place_.begun ? letter() : 0; // as the C library's first call leaves it
             place_ = {index(), index(), nullptr, true};
         }
     }

@@ -21,6 +21,8 @@ int rand() {
 }
 
 int register_printf_function() {
+    libc::warnx(
+        "a conversion of printf's is refused: it would be one of all programs of the process");
     errno = ENOTSUP;
     return -1;
 }

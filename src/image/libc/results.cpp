@@ -174,6 +174,137 @@ hostent* gethostbyaddr(const void* address, socklen_t bytes, int type) {
     });
 }
 
+namespace {
+
+std::mutex& databases_lock() {
+    static std::mutex& only = *new std::mutex;
+    return only;
+}
+
+// Reads on to the end. `ask_next` is the C library's function that takes memory for strings.
+template <typename Entry, typename Ask>
+void read_all(DatabaseList<Entry>& list, Ask ask_next) {
+    while (true) {
+        DatabaseEntry<Entry>& one = list.entries.emplace_back();
+        if (ask(one, ask_next) == nullptr) {
+            list.entries.pop_back();
+            return;
+        }
+    }
+}
+
+template <typename Entry>
+DatabaseList<Entry>& list_of() {
+    return std::get<DatabaseList<Entry>>(results().lists);
+}
+
+template <typename Entry, typename Begin, typename Ask, typename End>
+Entry* next_entry(Begin begin, Ask ask_next, End end) {
+    DatabaseList<Entry>& list = list_of<Entry>();
+    if (!list.is_read) {
+        const std::lock_guard guard(databases_lock());
+        begin();
+        read_all(list, ask_next);
+        end();
+        list.is_read = true;
+    }
+    return list.next < list.entries.size() ? &list.entries[list.next++].entry : nullptr;
+}
+
+// The C library's place, too: a program may go on with a function that takes memory (getpwent_r).
+template <typename Entry, typename Change>
+void leave_list(Change change) {
+    list_of<Entry>() = {};
+    const std::lock_guard guard(databases_lock());
+    change();
+}
+
+} // namespace
+
+void setpwent() {
+    leave_list<passwd>(::setpwent);
+}
+passwd* getpwent() {
+    return next_entry<passwd>(::setpwent, ::getpwent_r, ::endpwent);
+}
+void endpwent() {
+    leave_list<passwd>(::endpwent);
+}
+
+void setgrent() {
+    leave_list<group>(::setgrent);
+}
+group* getgrent() {
+    return next_entry<group>(::setgrent, ::getgrent_r, ::endgrent);
+}
+void endgrent() {
+    leave_list<group>(::endgrent);
+}
+
+void setspent() {
+    leave_list<spwd>(::setspent);
+}
+spwd* getspent() {
+    return next_entry<spwd>(::setspent, ::getspent_r, ::endspent);
+}
+void endspent() {
+    leave_list<spwd>(::endspent);
+}
+
+void setservent(int stays) {
+    leave_list<servent>([&] { ::setservent(stays); });
+}
+servent* getservent() {
+    return next_entry<servent>([] { ::setservent(1); }, ::getservent_r, ::endservent);
+}
+void endservent() {
+    leave_list<servent>(::endservent);
+}
+
+void setprotoent(int stays) {
+    leave_list<protoent>([&] { ::setprotoent(stays); });
+}
+protoent* getprotoent() {
+    return next_entry<protoent>([] { ::setprotoent(1); }, ::getprotoent_r, ::endprotoent);
+}
+void endprotoent() {
+    leave_list<protoent>(::endprotoent);
+}
+
+void setnetent(int stays) {
+    leave_list<netent>([&] { ::setnetent(stays); });
+}
+netent* getnetent() {
+    return next_entry<netent>([] { ::setnetent(1); },
+                              [](auto... place) { return ::getnetent_r(place..., &h_errno); },
+                              ::endnetent);
+}
+void endnetent() {
+    leave_list<netent>(::endnetent);
+}
+
+void sethostent(int stays) {
+    leave_list<hostent>([&] { ::sethostent(stays); });
+}
+hostent* gethostent() {
+    return next_entry<hostent>([] { ::sethostent(1); },
+                               [](auto... place) { return ::gethostent_r(place..., &h_errno); },
+                               ::endhostent);
+}
+void endhostent() {
+    leave_list<hostent>(::endhostent);
+}
+
+void setrpcent(int stays) {
+    leave_list<rpcent>([&] { ::setrpcent(stays); });
+}
+rpcent* getrpcent() {
+    return next_entry<rpcent>([] { ::setrpcent(1); }, ::getrpcent_r, ::endrpcent);
+}
+void endrpcent() {
+    leave_list<rpcent>(::endrpcent);
+}
+
 mntent* getmntent(std::FILE* stream) {
     constexpr std::size_t bytes = 4096; // as the C library
     DatabaseEntry<mntent>& own = results().mount;

@@ -7,6 +7,7 @@
 #include <array>
 #include <clocale>
 #include <cwchar>
+#include <deque>
 #include <grp.h>
 #include <mntent.h>
 #include <netdb.h>
@@ -15,6 +16,7 @@
 #include <search.h>
 #include <shadow.h>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace warren::image {
@@ -24,6 +26,15 @@ template <typename Entry>
 struct DatabaseEntry {
     Entry entry{};
     std::vector<char> strings;
+};
+
+// What remains of a database that is read entry by entry: all of it is read at once, because the
+// C library has one place in it for all images.
+template <typename Entry>
+struct DatabaseList {
+    std::deque<DatabaseEntry<Entry>> entries;
+    std::size_t next = 0;
+    bool is_read = false;
 };
 
 struct Results {
@@ -39,6 +50,10 @@ struct Results {
     DatabaseEntry<netent> network;
     DatabaseEntry<hostent> host;
     DatabaseEntry<mntent> mount;
+    std::tuple<DatabaseList<passwd>, DatabaseList<group>, DatabaseList<spwd>, DatabaseList<servent>,
+               DatabaseList<protoent>, DatabaseList<netent>, DatabaseList<hostent>,
+               DatabaseList<rpcent>>
+        lists;
     std::array<char, 4096> terminal{}; // ttyname, ptsname
     std::array<char, 256> login{};
     std::array<char, L_tmpnam> file_name{};

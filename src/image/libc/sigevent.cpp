@@ -2,16 +2,23 @@
 // A thread of the C library's calls run_notice, which makes it the image's, instead of the
 // program's function.
 #include <aio.h>
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <ctime>
 #include <fcntl.h>
 #include <memory>
 #include <mqueue.h>
 #include <mutex>
 #include <netdb.h>
+#include <set>
 #include <span>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+#include <vector>
 
 #include "image/host.hpp"
 #include "image/image.hpp"
@@ -212,39 +219,121 @@ bool own_descriptors() {
     return image != nullptr && has_own_descriptors(*image);
 }
 
-void notify(const sigevent& event) {
+// By a signal to the image's first thread, or a call in a thread of the image's.
+void notify(Image& image, const sigevent& event, int code) {
     if (event.sigev_notify == SIGEV_SIGNAL) {
-        sigqueue(getpid(), event.sigev_signo, event.sigev_value);
+        siginfo_t information{};
+        information.si_signo = event.sigev_signo;
+        information.si_code = code;
+        information.si_pid = getpid();
+        information.si_uid = getuid();
+        information.si_value = event.sigev_value;
+        syscall(SYS_rt_tgsigqueueinfo, getpid(), image.running().kernel_thread, event.sigev_signo,
+                &information);
     } else if (event.sigev_notify == SIGEV_THREAD) {
         call_in_new_thread(
-            {current_image(), event.sigev_notify_function, event.sigev_value, nullptr, false});
+            {&image, event.sigev_notify_function, event.sigev_value, nullptr, false});
     }
 }
 
-// ---- Asynchronous operations of images that have descriptors of their own: they are done at once,
-// because the C library's threads don't have these.
+// ---- Asynchronous operations of images that have descriptors of their own, which the C library's
+// threads don't have. Those on files are done at once, others by a thread of their own.
 
-int complete(aiocb* request, ssize_t result) {
-    request->__return_value = result;
-    request->__error_code = result < 0 ? errno : 0;
-    notify(request->aio_sigevent);
+// Operations under way, and who waits for one.
+struct Operations {
+    std::mutex lock;
+    std::condition_variable changed;
+    std::set<const aiocb*> under_way;
+};
+
+Operations& operations() {
+    static Operations& only = *new Operations;
+    return only;
+}
+
+struct Operation {
+    Image* image;
+    aiocb* request;
+    bool reads;
+};
+
+void complete(Image& image, aiocb* request, ssize_t result) {
+    const sigevent event = request->aio_sigevent; // the program may have another use for it then
+    {
+        const std::lock_guard guard(operations().lock);
+        request->__return_value = result;
+        __atomic_store_n(&request->__error_code, result < 0 ? errno : 0, __ATOMIC_RELEASE);
+        operations().under_way.erase(request);
+    }
+    operations().changed.notify_all();
+    notify(image, event, SI_ASYNCIO);
+}
+
+ssize_t transfer(const aiocb& request, bool reads) {
+    void* data = const_cast<void*>(request.aio_buf);
+    const int file = request.aio_fildes;
+    const ssize_t moved = reads ? ::pread(file, data, request.aio_nbytes, request.aio_offset)
+                                : ::pwrite(file, data, request.aio_nbytes, request.aio_offset);
+    if (moved >= 0 || errno != ESPIPE) {
+        return moved;
+    }
+    return reads ? ::read(file, data, request.aio_nbytes) : ::write(file, data, request.aio_nbytes);
+}
+
+void* operate(void* given) {
+    const std::unique_ptr<Operation> operation(static_cast<Operation*>(given));
+    const ssize_t result = transfer(*operation->request, operation->reads);
+    complete(*operation->image, operation->request, result);
+    return nullptr;
+}
+
+int begin_own(aiocb* request, bool reads) {
+    struct stat status {};
+    Image& image = *current_image();
+    if (::fstat(request->aio_fildes, &status) != 0 || S_ISREG(status.st_mode) ||
+        S_ISBLK(status.st_mode)) {
+        complete(image, request, transfer(*request, reads));
+        return 0;
+    }
+    auto operation = std::make_unique<Operation>(Operation{&image, request, reads});
+    {
+        const std::lock_guard guard(operations().lock);
+        request->__error_code = EINPROGRESS;
+        operations().under_way.insert(request);
+    }
+    if (start_detached(operate, operation.get()) != 0) {
+        const std::lock_guard guard(operations().lock);
+        operations().under_way.erase(request);
+        request->__error_code = errno = EAGAIN;
+        return -1;
+    }
+    static_cast<void>(operation.release()); // operate has it
     return 0;
 }
 
-int operate_at_once(aiocb* request, int operation) {
-    struct stat status {};
-    const int file = request->aio_fildes;
-    if (::fstat(file, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode)) {
-        libc::warnx("an asynchronous operation on descriptor %d is refused: ranks that are threads "
-                    "have them on files only",
-                    file);
-        errno = ENOTSUP;
-        return -1;
-    }
-    void* data = const_cast<void*>(request->aio_buf);
-    return complete(request, operation == LIO_READ
-                                 ? ::pread(file, data, request->aio_nbytes, request->aio_offset)
-                                 : ::pwrite(file, data, request->aio_nbytes, request->aio_offset));
+// Under the lock.
+bool is_under_way(const aiocb* request) {
+    return request != nullptr && operations().under_way.contains(request);
+}
+
+void wait_for_all(std::span<aiocb* const> requests) {
+    std::unique_lock guard(operations().lock);
+    operations().changed.wait(
+        guard, [&] { return std::none_of(requests.begin(), requests.end(), is_under_way); });
+}
+
+// What is to be told when all are done.
+struct Batch {
+    Image* image;
+    std::vector<aiocb*> requests;
+    sigevent event;
+};
+
+void* tell_of_batch(void* given) {
+    const std::unique_ptr<Batch> batch(static_cast<Batch*>(given));
+    wait_for_all(batch->requests);
+    notify(*batch->image, batch->event, SI_ASYNCIO);
+    return nullptr;
 }
 
 int synchronise_at_once(aiocb* request, int operation) {
@@ -252,28 +341,86 @@ int synchronise_at_once(aiocb* request, int operation) {
         errno = EINVAL;
         return -1;
     }
-    return complete(request, operation == O_SYNC ? ::fsync(request->aio_fildes)
-                                                 : ::fdatasync(request->aio_fildes));
+    complete(*current_image(), request,
+             operation == O_SYNC ? ::fsync(request->aio_fildes) : ::fdatasync(request->aio_fildes));
+    return 0;
 }
 
-int operate_all_at_once(int mode, std::span<aiocb* const> requests, const sigevent* event) {
+int begin_all_own(int mode, std::span<aiocb* const> requests, const sigevent* event) {
     if (mode != LIO_WAIT && mode != LIO_NOWAIT) {
         errno = EINVAL;
         return -1;
     }
+    auto batch = std::make_unique<Batch>(Batch{current_image(), {}, {}});
     bool failed = false;
     for (aiocb* request : requests) {
         const int operation = request != nullptr ? request->aio_lio_opcode : LIO_NOP;
         if (operation != LIO_NOP) {
-            failed =
-                operate_at_once(request, operation) != 0 || request->__error_code != 0 || failed;
+            failed |= begin_own(request, operation == LIO_READ) != 0;
+            batch->requests.push_back(request);
         }
     }
-    if (mode == LIO_NOWAIT && event != nullptr) {
-        notify(*event);
+    if (mode == LIO_WAIT) {
+        wait_for_all(batch->requests);
+        failed |= std::any_of(batch->requests.begin(), batch->requests.end(),
+                              [](const aiocb* request) { return request->__error_code != 0; });
+    } else if (event != nullptr && event->sigev_notify != SIGEV_NONE) {
+        batch->event = *event;
+        if (start_detached(tell_of_batch, batch.get()) == 0) {
+            static_cast<void>(batch.release()); // tell_of_batch has it
+        }
     }
     errno = failed ? EIO : errno;
     return failed ? -1 : 0;
+}
+
+// ---- Messages for which a thread is asked. The kernel tells of one by a socket, and the C
+// library's thread that reads it has no descriptors of the image's.
+
+// <linux/mqueue.h>, which <mqueue.h> doesn't go with.
+constexpr std::size_t cookie_bytes = 32;
+constexpr char woken_up = 1; // the last byte of the cookie
+
+struct Announcement {
+    Notice notice;
+    int socket;
+};
+
+void* await_message(void* given) {
+    const std::unique_ptr<Announcement> announcement(static_cast<Announcement*>(given));
+    char cookie[cookie_bytes];
+    const ssize_t got = recv(announcement->socket, cookie, sizeof cookie, MSG_NOSIGNAL);
+    close(announcement->socket);
+    if (got == static_cast<ssize_t>(cookie_bytes) && cookie[cookie_bytes - 1] == woken_up) {
+        const Notice copy = announcement->notice;
+        call_in_new_thread(copy);
+    }
+    return nullptr;
+}
+
+int notify_by_thread(mqd_t queue, const sigevent& event) {
+    auto announcement = std::make_unique<Announcement>(Announcement{
+        {current_image(), event.sigev_notify_function, event.sigev_value, nullptr, false},
+        socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0)});
+    char cookie[cookie_bytes] = {};
+    sigevent asked{};
+    asked.sigev_notify = SIGEV_THREAD;
+    asked.sigev_signo = announcement->socket;
+    asked.sigev_value.sival_ptr = cookie;
+    if (announcement->socket < 0 || syscall(SYS_mq_notify, queue, &asked) != 0) {
+        const int error = errno;
+        close(announcement->socket);
+        errno = error;
+        return -1;
+    }
+    if (start_detached(await_message, announcement.get()) != 0) {
+        ::mq_notify(queue, nullptr);
+        close(announcement->socket);
+        errno = EAGAIN;
+        return -1;
+    }
+    static_cast<void>(announcement.release()); // await_message has it
+    return 0;
 }
 
 } // namespace
@@ -284,6 +431,12 @@ int timer_create(clockid_t clock, sigevent* event, timer_t* timer) {
         copy = *event;
     }
     std::unique_ptr<Notice> notice = redirect(&copy, nullptr, true);
+    Image* image = current_image();
+    if (event != nullptr && copy.sigev_notify == SIGEV_SIGNAL && image != nullptr &&
+        image->running().kernel_thread != 0 && image->running().process == getpid()) {
+        copy.sigev_notify = SIGEV_THREAD_ID; // else another image's thread may get the signal
+        copy._sigev_un._tid = image->running().kernel_thread;
+    }
     const int result = ::timer_create(clock, event != nullptr ? &copy : nullptr, timer);
     if (result == 0 && notice != nullptr) {
         LibcState& state = LibcState::current();
@@ -333,12 +486,12 @@ void unlock_notices() {
 }
 
 int aio_read(aiocb* request) {
-    return own_descriptors() ? operate_at_once(request, LIO_READ)
+    return own_descriptors() ? begin_own(request, true)
                              : begin(request, [&] { return ::aio_read(request); });
 }
 
 int aio_write(aiocb* request) {
-    return own_descriptors() ? operate_at_once(request, LIO_WRITE)
+    return own_descriptors() ? begin_own(request, false)
                              : begin(request, [&] { return ::aio_write(request); });
 }
 
@@ -349,7 +502,7 @@ int aio_fsync(int operation, aiocb* request) {
 
 int lio_listio(int mode, aiocb* const* requests, int count, sigevent* event) {
     if (own_descriptors()) {
-        return operate_all_at_once(mode, {requests, static_cast<std::size_t>(count)}, event);
+        return begin_all_own(mode, {requests, static_cast<std::size_t>(count)}, event);
     }
     for (int i = 0; i < count; ++i) {
         if (requests[i] != nullptr && requests[i]->aio_lio_opcode != LIO_NOP) {
@@ -361,13 +514,45 @@ int lio_listio(int mode, aiocb* const* requests, int count, sigevent* event) {
         event, [&](sigevent* copy) { return ::lio_listio(mode, requests, count, copy); });
 }
 
-// The C library waits for messages with a descriptor that only one image would have.
+int aio_suspend(const aiocb* const* requests, int count, const timespec* timeout) {
+    if (!own_descriptors()) {
+        return ::aio_suspend(requests, count, timeout);
+    }
+    const std::span all(requests, static_cast<std::size_t>(std::max(count, 0)));
+    const auto one_is_done = [&] {
+        return std::any_of(all.begin(), all.end(), [](const aiocb* request) {
+            return request != nullptr && !is_under_way(request);
+        });
+    };
+    std::unique_lock guard(operations().lock);
+    if (timeout == nullptr) {
+        operations().changed.wait(guard, one_is_done);
+        return 0;
+    }
+    const auto longest =
+        std::chrono::seconds(timeout->tv_sec) + std::chrono::nanoseconds(timeout->tv_nsec);
+    if (operations().changed.wait_for(guard, longest, one_is_done)) {
+        return 0;
+    }
+    errno = EAGAIN;
+    return -1;
+}
+
+int aio_cancel(int file, aiocb* request) {
+    if (!own_descriptors()) {
+        return ::aio_cancel(file, request);
+    }
+    const std::lock_guard guard(operations().lock);
+    const auto& all = operations().under_way;
+    const bool any = std::any_of(all.begin(), all.end(), [&](const aiocb* one) {
+        return request != nullptr ? one == request : one->aio_fildes == file;
+    });
+    return any ? AIO_NOTCANCELED : AIO_ALLDONE;
+}
+
 int mq_notify(mqd_t queue, const sigevent* event) {
     if (event != nullptr && event->sigev_notify == SIGEV_THREAD && own_descriptors()) {
-        libc::warnx("mq_notify with a thread is refused: the program's descriptors are not those "
-                    "of the C library's threads");
-        errno = ENOTSUP;
-        return -1;
+        return notify_by_thread(queue, *event);
     }
     return begin_with_copy(event, [&](sigevent* copy) { return ::mq_notify(queue, copy); });
 }

@@ -219,6 +219,10 @@ bool LibcState::is_standard(const std::FILE* stream) const {
     return std::find(std::begin(streams_), std::end(streams_), stream) != std::end(streams_);
 }
 
+int LibcState::error_descriptor() const {
+    return streams_[2] != nullptr && fileno(streams_[2]) >= 0 ? fileno(streams_[2]) : STDERR_FILENO;
+}
+
 int LibcState::close_standard(std::FILE* stream) {
     const int flushed = std::fflush(stream);
     __fpurge(stream);

@@ -159,6 +159,8 @@ class LibcState {
     std::FILE* output() { return value<std::FILE*>(Variable::standard_output); }
     std::FILE* input() { return value<std::FILE*>(Variable::standard_input); }
     std::FILE* error() { return value<std::FILE*>(Variable::standard_error); }
+    // Of the errors that it began with; 2 when those are closed.
+    int error_descriptor() const;
     const char* program_path() { return value<char*>(Variable::program_path); }
     const char* program_name() { return value<char*>(Variable::program_name); }
 

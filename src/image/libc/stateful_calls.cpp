@@ -9,7 +9,7 @@ namespace warren::image {
 
 namespace {
 
-enum class StatefulKind : std::uint8_t { call, harmless_variable, refused_variable };
+enum class StatefulKind : std::uint8_t { call, refused_call, harmless_variable, refused_variable };
 
 struct Stateful {
     const char* name;
@@ -37,6 +37,11 @@ const char* stateful_call_name(std::size_t index) {
 const char* shared_state_of(const char* name) {
     const Stateful* found = find(name);
     return found != nullptr && found->kind == StatefulKind::call ? found->state : nullptr;
+}
+
+bool is_refused_call(const char* name) {
+    const Stateful* found = find(name);
+    return found != nullptr && found->kind == StatefulKind::refused_call;
 }
 
 const char* shared_variable_state_of(const char* name) {

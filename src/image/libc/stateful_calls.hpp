@@ -13,6 +13,8 @@ const char* stateful_call_name(std::size_t index);
 // The state that all images share when a program uses the function `name` ("the place in the user
 // database"); null when nothing is.
 const char* shared_state_of(const char* name);
+// Whether the function returns an error, because what it sets is all images'.
+bool is_refused_call(const char* name);
 // What a variable that is no image's own is; null when it is none of the C library's, or constant.
 const char* shared_variable_state_of(const char* name);
 

@@ -15,6 +15,8 @@ namespace warren::image {
 const char* substitute_name(std::size_t index);
 // The function that images get by this name, or null.
 void* find_substitute_function(const char* name);
+// The name by which images get this function, or null.
+const char* find_substitute_name(const void* function);
 // Where the place of the image's variable of this name is noted, or null.
 void** find_substitute_variable(LibcState& state, const char* name);
 

@@ -1,8 +1,12 @@
 // The log: whose name a message bears, and which are logged, is the image's. The C library is given
 // both before each message, under a lock.
+#include <cerrno>
 #include <cstdarg>
+#include <cstdio>
+#include <cstring>
 #include <mutex>
 #include <syslog.h>
+#include <unistd.h>
 
 #include "image/libc/functions.hpp"
 #include "image/libc/state.hpp"
@@ -16,13 +20,35 @@ std::mutex& log_lock() {
     return only;
 }
 
+// The C library would write to the process's errors.
+void show(const char* name, LibcState& state, const char* format, va_list arguments, int error) {
+    char text[1024];
+    va_list copy;
+    va_copy(copy, arguments);
+    errno = error;
+    std::vsnprintf(text, sizeof text, format, copy);
+    va_end(copy);
+    char process[16] = "";
+    if ((state.log.options & LOG_PID) != 0) {
+        std::snprintf(process, sizeof process, "[%d]", static_cast<int>(getpid()));
+    }
+    const std::size_t bytes = std::strlen(text);
+    dprintf(state.error_descriptor(), "%s%s: %s%s", name, process, text,
+            bytes > 0 && text[bytes - 1] == '\n' ? "" : "\n");
+}
+
 void log(int priority, const char* format, va_list arguments) {
-    const LibcState& state = LibcState::current();
+    LibcState& state = LibcState::current();
+    const int error = errno; // a message may name it (%m)
+    const char* name = state.log.name != nullptr ? state.log.name : state.program_name();
+    if ((state.log.options & LOG_PERROR) != 0 &&
+        (state.log.mask & LOG_MASK(LOG_PRI(priority))) != 0) {
+        show(name, state, format, arguments, error);
+    }
     const std::lock_guard guard(log_lock());
-    const char* name = state.log.name;
-    ::openlog(name != nullptr ? name : LibcState::current().program_name(), state.log.options,
-              state.log.facility);
+    ::openlog(name, state.log.options & ~LOG_PERROR, state.log.facility);
     ::setlogmask(state.log.mask);
+    errno = error;
     ::vsyslog(priority, format, arguments);
 }
 

@@ -3,8 +3,11 @@
 
 #include <argp.h>
 #include <errno.h>
+#include <glob.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "expect.h"
@@ -67,6 +70,51 @@ static int status_with(const char* argument) {
     return WEXITSTATUS(status);
 }
 
+static int status_of(pid_t child) {
+    int status = -1;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* What goes by variables of the environment goes by the rank's. */
+static void variables(void) {
+    char folder[] = "/tmp/warren-arguments.XXXXXX";
+    char path[200], *arguments[] = {"warren-tool", NULL};
+    expect(mkdtemp(folder) != NULL);
+    snprintf(path, sizeof path, "%s/warren-tool", folder);
+    FILE* script = fopen(path, "w");
+    fprintf(script, "exit %d\n", 20 + world_rank); /* without #!: a shell's */
+    fclose(script);
+    chmod(path, 0700);
+    snprintf(path, sizeof path, "/nowhere:%s:/bin", folder);
+    setenv("PATH", path, 1);
+    setenv("HOME", folder, 1);
+    setenv("TMPDIR", folder, 1);
+    together();
+    pid_t child = -1;
+    expect(posix_spawnp(&child, "warren-tool", NULL, NULL, arguments, environ) == 0);
+    expect(status_of(child) == 20 + world_rank);
+    expect(posix_spawnp(&child, "warren-none", NULL, NULL, arguments, environ) == ENOENT);
+    child = fork();
+    if (child == 0) {
+        execlp("warren-none", "warren-none", NULL);
+        execlp("warren-tool", "warren-tool", NULL);
+        _exit(1);
+    }
+    expect(status_of(child) == 20 + world_rank);
+    glob_t found;
+    expect(glob("~/warren-t*", GLOB_TILDE, NULL, &found) == 0 && found.gl_pathc == 1);
+    expect(strncmp(found.gl_pathv[0], folder, strlen(folder)) == 0);
+    globfree(&found);
+    char* name = tempnam(NULL, "x");
+    expect(strncmp(name, folder, strlen(folder)) == 0);
+    free(name);
+    snprintf(path, sizeof path, "%s/warren-tool", folder);
+    unlink(path);
+    rmdir(folder);
+    together();
+}
+
 int main(int argc, char** argv) {
     char version[30], address[30], text[60];
     begin(&argc, &argv);
@@ -95,5 +143,6 @@ int main(int argc, char** argv) {
         expect(strstr(shown, text) != NULL);
     }
     together();
+    variables();
     return finish();
 }

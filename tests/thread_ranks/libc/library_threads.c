@@ -119,6 +119,42 @@ static void addresses(void) {
     freeaddrinfo(request.ar_result);
 }
 
+/* What would wait is under way meanwhile. */
+static void operations_on_pipes(void) {
+    int ends[2], others[2];
+    char text[2][8] = {"", ""};
+    expect(pipe(ends) == 0 && pipe(others) == 0);
+    struct aiocb requests[2];
+    memset(requests, 0, sizeof requests);
+    for (int i = 0; i < 2; ++i) {
+        requests[i].aio_fildes = i == 0 ? ends[0] : others[0];
+        requests[i].aio_buf = text[i];
+        requests[i].aio_nbytes = 4;
+        requests[i].aio_lio_opcode = LIO_READ;
+        requests[i].aio_sigevent = event();
+        requests[i].aio_sigevent.sigev_notify = i == 0 ? SIGEV_THREAD : SIGEV_NONE;
+    }
+    struct aiocb* all[] = {&requests[0], &requests[1]};
+    expect(lio_listio(LIO_NOWAIT, all, 2, NULL) == 0);
+    expect(aio_error(&requests[0]) == EINPROGRESS);
+    const struct aiocb* const waited[] = {&requests[0], NULL};
+    const struct timespec short_time = {0, 1000000};
+    expect(aio_suspend(waited, 2, &short_time) == -1 && errno == EAGAIN);
+    expect(write(ends[1], "one", 4) == 4);
+    expect(aio_suspend(waited, 2, NULL) == 0);
+    expect(aio_error(&requests[0]) == 0 && aio_return(&requests[0]) == 4);
+    wait_for(1);
+    expect(aio_error(&requests[1]) == EINPROGRESS && write(others[1], "two", 4) == 4);
+    const struct aiocb* const second[] = {&requests[1]};
+    expect(aio_suspend(second, 1, NULL) == 0 && aio_return(&requests[1]) == 4);
+    expect(strcmp(text[0], "one") == 0 && strcmp(text[1], "two") == 0);
+    expect(aio_cancel(ends[0], NULL) == AIO_ALLDONE);
+    for (int i = 0; i < 2; ++i) {
+        close(ends[i]);
+        close(others[i]);
+    }
+}
+
 static void queues(void) {
     char name[60];
     snprintf(name, sizeof name, "/warren-%d-%d", (int)getpid(), world_rank);
@@ -128,12 +164,13 @@ static void queues(void) {
         return; /* a system without them */
     }
     struct sigevent wanted = event();
-    if (mq_notify(queue, &wanted) == 0) {
-        expect(mq_send(queue, "text", 4, 0) == 0);
-        wait_for(1);
-    } else {
-        expect(errno == ENOTSUP); /* ranks that are threads are told so */
-    }
+    expect(mq_notify(queue, &wanted) == 0);
+    expect(mq_notify(queue, &wanted) != 0 && errno == EBUSY);
+    expect(mq_send(queue, "text", 4, 0) == 0);
+    wait_for(1);
+    char text[8];
+    expect(mq_receive(queue, text, sizeof text, NULL) == 4);
+    expect(mq_notify(queue, &wanted) == 0 && mq_notify(queue, NULL) == 0);
     mq_close(queue);
     mq_unlink(name);
 }
@@ -188,6 +225,7 @@ int main(int argc, char** argv) {
     timers();
     operations();
     operations_in_a_row();
+    operations_on_pipes();
     addresses();
     queues();
     expect(local == 1000 + world_rank);

@@ -14,6 +14,58 @@
 
 #include "expect.h"
 
+/* Each goes through a database at its own pace. */
+static void databases(void) {
+    for (int i = 0; i <= world_rank; ++i) {
+        setpwent();
+        setgrent();
+        setservent(1);
+        const struct passwd* user = getpwent();
+        expect(user != NULL && user->pw_uid == 0);
+        together();
+        user = getpwent();
+        const struct group* group_entry = getgrent();
+        expect(user != NULL && user->pw_uid == 1 && group_entry != NULL &&
+               group_entry->gr_gid == 0);
+        int users = 2, services = 0;
+        while (getpwent() != NULL) {
+            ++users;
+        }
+        while (getservent() != NULL) {
+            ++services;
+        }
+        char line[1000];
+        int lines = 0;
+        FILE* file = fopen("/etc/passwd", "r");
+        while (fgets(line, sizeof line, file) != NULL) {
+            ++lines;
+        }
+        fclose(file);
+        expect(users >= lines && getpwent() == NULL);
+        endpwent();
+        endgrent();
+        endservent();
+    }
+    for (int i = world_rank + 1; i < world_size; ++i) {
+        together();
+    }
+}
+
+/* Half of a character, which others must not finish. */
+static void characters(void) {
+    setlocale(LC_ALL, "C.UTF-8");
+    wchar_t wide = 0;
+    char text[20];
+    expect(mbrtowc(&wide, world_rank % 2 ? "\xc3" : "\xe2", 1, NULL) == (size_t)-2);
+    together();
+    expect(mbrtowc(&wide, world_rank % 2 ? "\xa4" : "\x82\xac", 2, NULL) ==
+           (world_rank % 2 ? 1u : 2u));
+    expect(wide == (world_rank % 2 ? 0xe4 : 0x20ac));
+    expect(mblen("\xe2\x82\xac", 3) == 3 && wctomb(text, 0xe4) == 2);
+    together();
+    expect(strcmp(localeconv()->decimal_point, ".") == 0);
+}
+
 int main(int argc, char** argv) {
     begin(&argc, &argv);
     int point = 0, sign = 0;
@@ -71,16 +123,7 @@ int main(int argc, char** argv) {
         together();
     }
 
-    /* Half of a character, which others must not finish. */
-    setlocale(LC_ALL, "C.UTF-8");
-    wchar_t wide = 0;
-    expect(mbrtowc(&wide, world_rank % 2 ? "\xc3" : "\xe2", 1, NULL) == (size_t)-2);
-    together();
-    expect(mbrtowc(&wide, world_rank % 2 ? "\xa4" : "\x82\xac", 2, NULL) ==
-           (world_rank % 2 ? 1u : 2u));
-    expect(wide == (world_rank % 2 ? 0xe4 : 0x20ac));
-    expect(mblen("\xe2\x82\xac", 3) == 3 && wctomb(name, 0xe4) == 2);
-    together();
-    expect(strcmp(localeconv()->decimal_point, ".") == 0);
+    databases();
+    characters();
     return finish();
 }

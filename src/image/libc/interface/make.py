@@ -120,8 +120,9 @@ REFUSED = {"register_printf_function", "register_printf_modifier", "register_pri
            "daemon"}
 
 
-# What is the image's for some signals only (launch/host/crash.cpp).
-PARTLY_OWN = {"signal", "bsd_signal", "sigaction", "__sigaction"}
+# What is the image's for ranks that are threads only (launch/host/signals.cpp).
+PARTLY_OWN = {"signal", "bsd_signal", "ssignal", "sigaction", "__sigaction", "sysv_signal", "__sysv_signal", "sigignore",
+              "siginterrupt", "kill", "sigqueue", "alarm", "ualarm", "setitimer", "getitimer"}
 
 
 class Rules:
@@ -184,8 +185,8 @@ def shared_calls(rows):
     lines = ["// Made by interface/make.py: functions and variables of the C library whose state all images share, and",
              "// those that are refused or can't be copied; in the order of strcmp."]
     for (name, kind), (group, state, _) in sorted(rows.items()):
-        if (kind == "function" and group == "shared") or (kind == "variable" and group != "own"):
-            sort = "call" if kind == "function" else group + "_variable"
+        if (kind == "function" and group in ("shared", "refused")) or (kind == "variable" and group != "own"):
+            sort = {"shared": "call", "refused": "refused_call"}[group] if kind == "function" else group + "_variable"
             lines.append(f'    {{"{name}", StatefulKind::{sort},\n     "{state}"}},')
     return "\n".join(lines) + "\n"
 

@@ -1,0 +1,175 @@
+/* A rank has its own handlers, and gets what it sends itself; ranks that are threads have timers of
+   their own, too. The argument is the kind of ranks. */
+#define _GNU_SOURCE
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "expect.h"
+
+static volatile sig_atomic_t calls, value;
+
+static void count(int number) {
+    calls += number == SIGUSR1 ? 1 : 100;
+}
+
+static void note(int number, siginfo_t* information, void* context) {
+    (void)number;
+    (void)context;
+    value = information->si_value.sival_int;
+    ++calls;
+}
+
+static void wait_for(int wanted) {
+    for (int i = 0; i < 5000 && calls < wanted; ++i) {
+        usleep(1000);
+    }
+}
+
+static void handle(int number, void (*with_information)(int, siginfo_t*, void*)) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_sigaction = with_information;
+    action.sa_flags = SA_SIGINFO;
+    expect(sigaction(number, &action, NULL) == 0);
+}
+
+/* Ranks 0, 2, … have a handler, the others ignore the signal. */
+static void own_handlers(void) {
+    const int handles = world_rank % 2 == 0;
+    expect(signal(SIGUSR1, handles ? count : SIG_IGN) == SIG_DFL);
+    together();
+    for (int i = 0; i <= world_rank; ++i) {
+        raise(SIGUSR1);
+        kill(getpid(), SIGUSR1);
+    }
+    expect(calls == (handles ? 2 * (world_rank + 1) : 0));
+    struct sigaction now;
+    expect(sigaction(SIGUSR1, NULL, &now) == 0);
+    expect(now.sa_handler == (handles ? count : SIG_IGN) && (now.sa_flags & SA_RESTART) != 0);
+    expect(siginterrupt(SIGUSR1, 1) == 0 && sigaction(SIGUSR1, NULL, &now) == 0);
+    expect((now.sa_flags & SA_RESTART) == 0);
+    together();
+}
+
+static void values_of_signals(void) {
+    calls = 0;
+    handle(SIGRTMIN + 1, note);
+    together();
+    union sigval sent;
+    sent.sival_int = 70 + world_rank;
+    expect(sigqueue(getpid(), SIGRTMIN + 1, sent) == 0);
+    expect(calls == 1 && value == 70 + world_rank);
+    together();
+}
+
+static void handlers_for_once(void) {
+    calls = 0;
+    sysv_signal(SIGUSR2, count);
+    together();
+    raise(SIGUSR2);
+    expect(calls == 100);
+    expect(signal(SIGUSR2, SIG_IGN) == SIG_DFL);
+    together();
+    raise(SIGUSR2);
+    expect(calls == 100);
+    together();
+}
+
+static void leave(int number) {
+    (void)number;
+    _exit(9);
+}
+
+/* A child of a rank without a handler dies of what another rank handles. */
+static void defaults_in_children(void) {
+    if (world_rank == 1) {
+        signal(SIGTERM, leave);
+    }
+    together();
+    const pid_t child = fork();
+    if (child == 0) {
+        raise(SIGTERM);
+        _exit(1);
+    }
+    int status = 0;
+    expect(waitpid(child, &status, 0) == child);
+    expect(world_rank == 1 ? WIFEXITED(status) && WEXITSTATUS(status) == 9
+                           : WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+    together();
+}
+
+static void own_timers(void) {
+    calls = 0;
+    handle(SIGALRM, note);
+    together();
+    struct itimerval times;
+    memset(&times, 0, sizeof times);
+    times.it_value.tv_usec = 10000;
+    times.it_interval.tv_usec = 10000 + 1000 * world_rank;
+    expect(setitimer(ITIMER_REAL, &times, NULL) == 0);
+    wait_for(2);
+    expect(calls >= 2);
+    struct itimerval left;
+    expect(getitimer(ITIMER_REAL, &left) == 0);
+    expect(left.it_interval.tv_usec == times.it_interval.tv_usec);
+    memset(&times, 0, sizeof times);
+    expect(setitimer(ITIMER_REAL, &times, NULL) == 0);
+    together();
+    calls = 0;
+    expect(alarm(world_rank == 0 ? 0 : 100) == 0);
+    together();
+    expect(alarm(0) == (world_rank == 0 ? 0 : 100));
+    expect(calls == 0);
+    struct sigevent event;
+    memset(&event, 0, sizeof event);
+    event.sigev_notify = SIGEV_SIGNAL;
+    event.sigev_signo = SIGRTMIN + 1;
+    event.sigev_value.sival_int = 90 + world_rank;
+    timer_t timer;
+    expect(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
+    together();
+    const struct itimerspec once = {{0, 0}, {0, 10000000}};
+    expect(timer_settime(timer, 0, &once, NULL) == 0);
+    wait_for(1);
+    expect(calls == 1 && value == 90 + world_rank);
+    timer_delete(timer);
+    together();
+}
+
+/* What comes from another process comes to all. */
+static void signals_from_outside(void) {
+    calls = 0;
+    signal(SIGUSR1, count);
+    together();
+    const int is_process = value == -1;
+    const pid_t child = world_rank == 0 || is_process ? fork() : -1;
+    if (child == 0) {
+        kill(getppid(), SIGUSR1);
+        _exit(0);
+    }
+    wait_for(1);
+    expect(calls == 1);
+    if (child > 0) {
+        waitpid(child, NULL, 0);
+    }
+    together();
+}
+
+int main(int argc, char** argv) {
+    begin(&argc, &argv);
+    own_handlers();
+    values_of_signals();
+    handlers_for_once();
+    defaults_in_children();
+    if (strcmp(argv[1], "fibres") != 0) {
+        own_timers();
+        value = strcmp(argv[1], "processes") == 0 ? -1 : 0;
+        signals_from_outside();
+    }
+    return finish();
+}

@@ -91,9 +91,6 @@ int posix_spawnp(pid_t* child, const char* name, const posix_spawn_file_actions_
     for_each_place(name, [&](const char* path) {
         result =
             ::posix_spawn(child, libc::own_path(path), actions, attributes, arguments, environment);
-        if (result == ENOEXEC) { // the C library's tries the shell
-            result = ::posix_spawnp(child, path, actions, attributes, arguments, environment);
-        }
         is_denied |= result == EACCES;
         return !is_elsewhere(result);
     });

@@ -203,6 +203,7 @@ Entry* next_entry(Begin begin, Ask ask_next, End end) {
     DatabaseList<Entry>& list = list_of<Entry>();
     if (!list.is_read) {
         const std::lock_guard guard(databases_lock());
+        end();
         begin();
         read_all(list, ask_next);
         end();
@@ -211,7 +212,8 @@ Entry* next_entry(Begin begin, Ask ask_next, End end) {
     return list.next < list.entries.size() ? &list.entries[list.next++].entry : nullptr;
 }
 
-// The C library's place, too: a program may go on with a function that takes memory (getpwent_r).
+// The C library begins anew, too: a program may go on with a function that takes memory
+// (getpwent_r). Nothing stays open: a descriptor would be this image's, and not the next one's.
 template <typename Entry, typename Change>
 void leave_list(Change change) {
     list_of<Entry>() = {};
@@ -222,7 +224,7 @@ void leave_list(Change change) {
 } // namespace
 
 void setpwent() {
-    leave_list<passwd>(::setpwent);
+    leave_list<passwd>(::endpwent);
 }
 passwd* getpwent() {
     return next_entry<passwd>(::setpwent, ::getpwent_r, ::endpwent);
@@ -232,7 +234,7 @@ void endpwent() {
 }
 
 void setgrent() {
-    leave_list<group>(::setgrent);
+    leave_list<group>(::endgrent);
 }
 group* getgrent() {
     return next_entry<group>(::setgrent, ::getgrent_r, ::endgrent);
@@ -242,7 +244,7 @@ void endgrent() {
 }
 
 void setspent() {
-    leave_list<spwd>(::setspent);
+    leave_list<spwd>(::endspent);
 }
 spwd* getspent() {
     return next_entry<spwd>(::setspent, ::getspent_r, ::endspent);
@@ -251,8 +253,8 @@ void endspent() {
     leave_list<spwd>(::endspent);
 }
 
-void setservent(int stays) {
-    leave_list<servent>([&] { ::setservent(stays); });
+void setservent(int) {
+    leave_list<servent>(::endservent);
 }
 servent* getservent() {
     return next_entry<servent>([] { ::setservent(1); }, ::getservent_r, ::endservent);
@@ -261,8 +263,8 @@ void endservent() {
     leave_list<servent>(::endservent);
 }
 
-void setprotoent(int stays) {
-    leave_list<protoent>([&] { ::setprotoent(stays); });
+void setprotoent(int) {
+    leave_list<protoent>(::endprotoent);
 }
 protoent* getprotoent() {
     return next_entry<protoent>([] { ::setprotoent(1); }, ::getprotoent_r, ::endprotoent);
@@ -271,8 +273,8 @@ void endprotoent() {
     leave_list<protoent>(::endprotoent);
 }
 
-void setnetent(int stays) {
-    leave_list<netent>([&] { ::setnetent(stays); });
+void setnetent(int) {
+    leave_list<netent>(::endnetent);
 }
 netent* getnetent() {
     return next_entry<netent>([] { ::setnetent(1); },
@@ -283,8 +285,8 @@ void endnetent() {
     leave_list<netent>(::endnetent);
 }
 
-void sethostent(int stays) {
-    leave_list<hostent>([&] { ::sethostent(stays); });
+void sethostent(int) {
+    leave_list<hostent>(::endhostent);
 }
 hostent* gethostent() {
     return next_entry<hostent>([] { ::sethostent(1); },
@@ -295,8 +297,8 @@ void endhostent() {
     leave_list<hostent>(::endhostent);
 }
 
-void setrpcent(int stays) {
-    leave_list<rpcent>([&] { ::setrpcent(stays); });
+void setrpcent(int) {
+    leave_list<rpcent>(::endrpcent);
 }
 rpcent* getrpcent() {
     return next_entry<rpcent>([] { ::setrpcent(1); }, ::getrpcent_r, ::endrpcent);

@@ -83,7 +83,7 @@ static void variables(void) {
     expect(mkdtemp(folder) != NULL);
     snprintf(path, sizeof path, "%s/warren-tool", folder);
     FILE* script = fopen(path, "w");
-    fprintf(script, "exit %d\n", 20 + world_rank); /* without #!: a shell's */
+    fprintf(script, "#!/bin/sh\nexit %d\n", 20 + world_rank);
     fclose(script);
     chmod(path, 0700);
     snprintf(path, sizeof path, "/nowhere:%s:/bin", folder);

@@ -1,0 +1,61 @@
+// Handles of the standard ABI, for its Fortran library: those of the core. An INTEGER of Fortran is
+// the lower half of a handle (MPI_Comm_toint). Thread rule: functions of their arguments.
+#pragma once
+
+#include <cstdint>
+
+#include "base/handle_table.hpp"
+#include "mpi.h"
+
+namespace warren::foreign {
+
+using Comm = MPI_Comm;
+using Datatype = MPI_Datatype;
+using Group = MPI_Group;
+using Info = MPI_Info;
+using Errhandler = MPI_Errhandler;
+using Op = MPI_Op;
+using Request = MPI_Request;
+using Session = MPI_Session;
+using Message = MPI_Message;
+using Win = MPI_Win;
+using File = MPI_File;
+
+// Conversions that need no call: predefined handles, and every handle's INTEGER.
+inline constexpr bool integers_are_halves = true;
+
+template <typename Handle>
+struct SameHandle {
+    using Core = Handle;
+    using Foreign = Handle;
+
+    static Handle core(Handle handle) { return handle; }
+    static Handle foreign(Handle handle) { return handle; }
+};
+
+namespace handle {
+
+using Comm = SameHandle<MPI_Comm>;
+using Datatype = SameHandle<MPI_Datatype>;
+using Group = SameHandle<MPI_Group>;
+using Info = SameHandle<MPI_Info>;
+using Errhandler = SameHandle<MPI_Errhandler>;
+using Op = SameHandle<MPI_Op>;
+using Request = SameHandle<MPI_Request>;
+using Session = SameHandle<MPI_Session>;
+using Message = SameHandle<MPI_Message>;
+using Win = SameHandle<MPI_Win>;
+using File = SameHandle<MPI_File>;
+
+} // namespace handle
+
+template <typename Byte>
+Byte* core_buffer(Byte* buffer) {
+    return buffer;
+}
+
+inline void* foreign_buffer(void* buffer) {
+    return buffer;
+}
+
+} // namespace warren::foreign

@@ -3,7 +3,7 @@
 program wrong
   use mpi_f08
   implicit none
-  integer, parameter :: inventions(4) = [-1, 3, 4097, huge(1)]
+  integer, parameter :: inventions(4) = [-1, 3, 100000, huge(1)]
   integer :: failures = 0, ierror, length, value, i, strided(8)
   type(MPI_Comm) :: comm
   type(MPI_Request) :: request, requests(2)

@@ -24,28 +24,31 @@ using File = MPI_File;
 // Conversions that need no call: predefined handles, and every handle's INTEGER.
 inline constexpr bool integers_are_halves = true;
 
-template <typename Handle>
+// (What a call has left alone is a null handle to Fortran.)
+template <typename Handle, std::uintptr_t null>
 struct SameHandle {
     using Core = Handle;
     using Foreign = Handle;
 
     static Handle core(Handle handle) { return handle; }
-    static Handle foreign(Handle handle) { return handle; }
+    static Handle foreign(Handle handle) {
+        return handle != nullptr ? handle : reinterpret_cast<Handle>(null);
+    }
 };
 
 namespace handle {
 
-using Comm = SameHandle<MPI_Comm>;
-using Datatype = SameHandle<MPI_Datatype>;
-using Group = SameHandle<MPI_Group>;
-using Info = SameHandle<MPI_Info>;
-using Errhandler = SameHandle<MPI_Errhandler>;
-using Op = SameHandle<MPI_Op>;
-using Request = SameHandle<MPI_Request>;
-using Session = SameHandle<MPI_Session>;
-using Message = SameHandle<MPI_Message>;
-using Win = SameHandle<MPI_Win>;
-using File = SameHandle<MPI_File>;
+using Comm = SameHandle<MPI_Comm, 0x100>;
+using Datatype = SameHandle<MPI_Datatype, 0x200>;
+using Group = SameHandle<MPI_Group, 0x108>;
+using Info = SameHandle<MPI_Info, 0x130>;
+using Errhandler = SameHandle<MPI_Errhandler, 0x140>;
+using Op = SameHandle<MPI_Op, 0x20>;
+using Request = SameHandle<MPI_Request, 0x180>;
+using Session = SameHandle<MPI_Session, 0x120>;
+using Message = SameHandle<MPI_Message, 0x128>;
+using Win = SameHandle<MPI_Win, 0x110>;
+using File = SameHandle<MPI_File, 0x118>;
 
 } // namespace handle
 

@@ -112,8 +112,10 @@ class DenseType {
         }
         for (int dimensions = blocks_.dimensions; dimensions >= 0 && first < whole; --dimensions) {
             // As many pieces of `dimensions` whole dimensions as fit.
-            for (; whole - first >= size && size > 0; first += size) {
-                add(first, 1, piece(dimensions));
+            const MPI_Count fitting = (whole - first) / size;
+            if (fitting > 0) {
+                add(first, 1, pieces(dimensions, fitting));
+                first += fitting * size;
             }
             size = dimensions > 0 ? size / blocks_.extent[dimensions - 1] : 1;
         }
@@ -123,24 +125,29 @@ class DenseType {
         MPI_Datatype made = MPI_DATATYPE_NULL;
         core.Type_create_struct_c(static_cast<MPI_Count>(types_.size()), counts_.data(),
                                   places_.data(), types_.data(), &made);
-        for (MPI_Datatype& piece : pieces_) {
-            core.Type_free(&piece);
+        for (MPI_Datatype& type : types_) {
+            if (type != type_) {
+                core.Type_free(&type);
+            }
         }
         return made;
     }
 
   private:
-    // A block, or a vector of the pieces with one dimension less.
-    MPI_Datatype piece(int dimensions) {
+    // `number` neighbours in the dimension above, each of `dimensions` whole ones: a block if there
+    // is none.
+    MPI_Datatype pieces(int dimensions, MPI_Count number) {
         MPI_Datatype made = MPI_DATATYPE_NULL;
         if (dimensions == 0) {
             core.Type_contiguous_c(per_block_, type_, &made);
         } else {
-            core.Type_create_hvector_c(blocks_.extent[dimensions - 1], 1,
-                                       blocks_.stride[dimensions - 1], piece(dimensions - 1),
-                                       &made);
+            made = pieces(dimensions - 1, blocks_.extent[dimensions - 1]);
         }
-        pieces_.push_back(made);
+        if (number > 1) {
+            MPI_Datatype one = made;
+            core.Type_create_hvector_c(number, 1, blocks_.stride[dimensions], one, &made);
+            core.Type_free(&one);
+        }
         return made;
     }
 
@@ -156,7 +163,6 @@ class DenseType {
     std::vector<MPI_Count> counts_;
     std::vector<MPI_Count> places_;
     std::vector<MPI_Datatype> types_;
-    std::vector<MPI_Datatype> pieces_; // to be freed
 };
 
 // Any `count` elements: the bytes of the type map, found by packing a buffer whose bytes tell where

@@ -66,7 +66,7 @@ contains
     ierror = MPI_SUCCESS
   end subroutine
 
-  subroutine free(extra_state, ierror)
+  subroutine release(extra_state, ierror)
     integer(MPI_ADDRESS_KIND) :: extra_state
     integer :: ierror
     ierror = MPI_SUCCESS + 0 * int(extra_state)
@@ -170,7 +170,7 @@ program new
   call MPI_Group_free(group)
   call MPI_Comm_free(comm)
 
-  call MPI_Grequest_start(query, free, cancel, 42_MPI_ADDRESS_KIND, requests(1))
+  call MPI_Grequest_start(query, release, cancel, 42_MPI_ADDRESS_KIND, requests(1))
   call MPI_Grequest_complete(requests(1))
   call MPI_Wait(requests(1), status)
   call MPI_Get_count(status, MPI_INTEGER, value)

@@ -73,7 +73,7 @@ program sections
   allocate (many(3, 2 * ranks), few(3, 2 * ranks))
   many = 0
   call MPI_Allgather(a(2, 1:2), 2, MPI_INTEGER, many(2, :), 2, MPI_INTEGER, MPI_COMM_WORLD)
-  call check(all(many(2, :) == [((100 * i + 2, 100 * i + 6), i=0, ranks - 1)]) .and. sum(many(1, :)) == 0, 'gathering')
+  call check(all(many(2, :) == [(100 * i + 2, 100 * i + 6, i=0, ranks - 1)]) .and. sum(many(1, :)) == 0, 'gathering')
   few = 0
   call MPI_Iallgather(a(2, 1:2), 2, MPI_INTEGER, few(3, :), 2, MPI_INTEGER, MPI_COMM_WORLD, requests(1))
   call MPI_Wait(requests(1), MPI_STATUS_IGNORE)

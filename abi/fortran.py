@@ -29,6 +29,9 @@ LACKS = {"MPI_Abi_get_fortran_info", "MPI_Abi_set_fortran_info", "MPI_Abi_get_fo
 # Large-count forms that no argument tells from the others: they have names of their own.
 NAMED_LARGE_COUNT_FORMS = {"MPI_Op_create_c", "MPI_Register_datarep_c"}
 
+# Types of functions of MPI 1, of INTEGERs.
+OLD_FUNCTIONS = {"MPI_Copy_function", "MPI_Delete_function"}
+
 # Procedures that are functions, and the types of their results.
 FUNCTIONS = {
     "MPI_Wtime": "double precision",

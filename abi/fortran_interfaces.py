@@ -31,8 +31,10 @@ def declarations(procedure, dialect, pointers=False):
         elif parameter.kind == "C_BUFFER2" and dialect == OLD:
             lines += choice(parameter, procedure, dialect)
         elif parameter.kind in ("FUNCTION", "POLYFUNCTION"):
+            # (Programs pass functions of both forms to the procedures of MPI 1.)
+            known = dialect == NEW and fortran.procedure_type(parameter) not in fortran.OLD_FUNCTIONS
             lines.append(f"procedure({fortran.procedure_type(parameter)}) :: {name}"
-                         if dialect == NEW else f"external :: {name}")
+                         if known else f"external :: {name}")
         else:
             made = fortran.type_name(parameter, dialect)
             if pointers and parameter.kind == "C_BUFFER":

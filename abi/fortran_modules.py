@@ -183,13 +183,6 @@ def callbacks():
     lines += callback("MPI_Datarep_extent_function", "datatype, extent, extra_state, ierror",
                       "type(MPI_Datatype) :: datatype", f"{address} :: extent, extra_state",
                       "integer :: ierror")
-    # The forms of MPI 1, of INTEGERs.
-    lines += callback("MPI_Copy_function", "oldcomm, keyval, extra_state, attribute_val_in, "
-                      "attribute_val_out, flag, ierr", "type(MPI_Comm) :: oldcomm",
-                      "integer :: keyval, extra_state, attribute_val_in, attribute_val_out, ierr",
-                      "logical :: flag")
-    lines += callback("MPI_Delete_function", "comm, keyval, attribute_val, extra_state, ierr",
-                      "type(MPI_Comm) :: comm", "integer :: keyval, attribute_val, extra_state, ierr")
     return lines + ["  end interface"]
 
 

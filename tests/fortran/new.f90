@@ -69,7 +69,8 @@ contains
   subroutine release(extra_state, ierror)
     integer(MPI_ADDRESS_KIND) :: extra_state
     integer :: ierror
-    ierror = MPI_SUCCESS + 0 * int(extra_state)
+    extra_state = extra_state - 1
+    ierror = MPI_SUCCESS
   end subroutine
 
   subroutine cancel(extra_state, complete, ierror)
@@ -92,10 +93,11 @@ program new
   type(MPI_Errhandler) :: handler
   type(MPI_Group) :: group
   type(MPI_Win) :: window
+  type(MPI_Message) :: message
   type(c_ptr) :: memory
   integer :: rank, ranks, value, old_status(MPI_STATUS_SIZE), class, length, key, ierror, i
   integer(MPI_COUNT_KIND) :: count, elements
-  integer(MPI_ADDRESS_KIND) :: attribute, lower, extent
+  integer(MPI_ADDRESS_KIND) :: attribute, lower, extent, state
   integer, pointer :: shared(:)
   integer, allocatable, target :: buffer(:)
   logical :: flag
@@ -170,11 +172,19 @@ program new
   call MPI_Group_free(group)
   call MPI_Comm_free(comm)
 
-  call MPI_Grequest_start(query, release, cancel, 42_MPI_ADDRESS_KIND, requests(1))
+  state = 42
+  call MPI_Grequest_start(query, release, cancel, state, requests(1))
   call MPI_Grequest_complete(requests(1))
   call MPI_Wait(requests(1), status)
   call MPI_Get_count(status, MPI_INTEGER, value)
-  call check(asked == 42 .and. value == 11 .and. status%MPI_TAG == 5, 'generalised request')
+  call check(asked == 42 .and. state == 41 .and. value == 11 .and. status%MPI_TAG == 5, 'generalised request')
+
+  call MPI_Isend(rank, 1, MPI_INTEGER, rank, 9, MPI_COMM_WORLD, requests(1))
+  call MPI_Mprobe(rank, 9, MPI_COMM_WORLD, message, status)
+  call check(message /= MPI_MESSAGE_NULL, 'matched message')
+  call MPI_Mrecv(value, 1, MPI_INTEGER, message, status)
+  call check(message == MPI_MESSAGE_NULL .and. value == rank, 'receive of a matched message')
+  call MPI_Wait(requests(1), MPI_STATUS_IGNORE)
 
   call MPI_Alloc_mem(40_MPI_ADDRESS_KIND, MPI_INFO_NULL, memory)
   call c_f_pointer(memory, shared, [10])

@@ -95,7 +95,7 @@ class Constant:
 
 
 class Abi:
-    """One of the foreign ABIs, "mpich" or "openmpi"."""
+    """One of the foreign ABIs, "mpich" or "openmpi", or "standard", whose Fortran library is made alike."""
 
     def __init__(self, name):
         self.name = name

@@ -1,5 +1,6 @@
-"""Writes generated/foreign/ABI/fortran_N.cpp: Fortran's procedures (mpif.h, use mpi) of a foreign ABI
-over its C procedures. src/foreign/fortran/arguments.hpp says what the code means."""
+"""Writes generated/foreign/ABI/fortran_N.cpp: Fortran's procedures (mpif.h, use mpi) of an ABI over its C
+procedures. src/foreign/fortran/arguments.hpp says what the code means. The standard ABI has more in
+Fortran than the others: see fortran_sections.py."""
 
 import foreign
 import foreign_entries
@@ -35,9 +36,16 @@ using namespace warren::foreign::fortran;
 """
 
 
-def wanted(standard):
+# Procedures of the standard ABI alone.
+STANDARD_ONLY = {"MPI_Abi_get_version", "MPI_Abi_get_info"}
+
+
+def wanted(abi, standard):
     for procedure in standard.procedures.values():
         name = procedure.name
+        if abi.name == "standard" and name in STANDARD_ONLY:
+            yield procedure
+            continue
         if (name in BY_HAND or name.startswith(("MPI_T_", "MPI_Abi"))
                 or name.endswith(("_toint", "_fromint")) or standard.is_large_count_form(name)):
             continue
@@ -161,12 +169,12 @@ class ProcedureWriter:
         self.arguments.append(f"{name}_.data()")
 
 
-def parts(standard):
-    procedures = list(wanted(standard))
+def parts(abi, standard):
+    procedures = list(wanted(abi, standard))
     size = -(-len(procedures) // PARTS)
     return [procedures[i : i + size] for i in range(0, len(procedures), size)]
 
 
 def text(abi, standard, part):
     return PROLOGUE.format(abi=abi.name) + "".join(
-        ProcedureWriter(abi, procedure).text() for procedure in parts(standard)[part])
+        ProcedureWriter(abi, procedure).text() for procedure in parts(abi, standard)[part])

@@ -156,7 +156,7 @@ def text(abi):
     if abi.name == "mpich":
         for kind in foreign.HANDLES.values():
             lines += mpich_handles(abi, kind)
-    else:
+    elif abi.name == "openmpi":
         lines += openmpi_handles(abi)
     last = abi.constants["MPI_ERR_LASTCODE"]
     lines += [f"\ninline constexpr int core_last_code = {last.standard};",

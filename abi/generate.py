@@ -7,7 +7,8 @@
 Modules: standard (the data), header (mpi.h), calls (call table), parameters (what the core gets),
 checks and collectives (what is refused), entries (the entry points), check_tests (calls that must
 fail, for the tests); entry_points (their table), foreign, foreign_numbers, foreign_entries,
-foreign_fortran and foreign_header (the libraries of other ABIs).
+foreign_fortran and foreign_header (the libraries of other ABIs); fortran, fortran_interfaces,
+fortran_modules and fortran_sections (Fortran for the standard ABI).
 """
 
 import pathlib
@@ -22,15 +23,27 @@ import foreign_entries
 import foreign_fortran
 import foreign_header
 import foreign_numbers
+import fortran_modules
+import fortran_sections
 import header
 import standard
 
 
-FOREIGN_ABIS = ("mpich", "openmpi")
+FOREIGN_ABIS = ("mpich", "openmpi", "standard")
 
 
 def chapters(implemented):
     return sorted({entry.chapter for entry in implemented.values()}) + ["unsupported"]
+
+
+def standard_fortran_files(made, folder, data, abi):
+    """The library of Fortran for the standard ABI, whose C library is the core, and what programs use."""
+    del made[f"{folder}/include/mpi.h"]
+    for part in range(fortran_sections.PARTS):
+        made[f"{folder}/fortran_sections_{part}.cpp"] = (
+            lambda part=part: fortran_sections.text(abi, data, part)
+        )
+    return made | fortran_modules.files(data)
 
 
 def foreign_files(data, abi):
@@ -43,6 +56,8 @@ def foreign_files(data, abi):
         made[f"{folder}/fortran_{part}.cpp"] = (
             lambda part=part: foreign_fortran.text(abi, data, part)
         )
+    if abi.name == "standard":
+        return standard_fortran_files(made, folder, data, abi)
     for part in range(foreign_entries.PARTS):
         made[f"{folder}/calls_{part}.cpp"] = (
             lambda part=part: foreign_entries.text(abi, data, part)

@@ -40,6 +40,17 @@ template <typename Handle>
 Handle from_number(int number, Handle (*convert)(int)) {
     if constexpr (std::is_same_v<Handle, int>) {
         return number;
+    } else if constexpr (integers_are_halves) {
+        const auto bits = static_cast<std::uint32_t>(number);
+        if (bits < first_handle) {
+            return reinterpret_cast<Handle>(static_cast<std::uintptr_t>(bits));
+        }
+        // A number that names no object would come back as a null handle, which some procedures
+        // take.
+        const Handle found = convert(number);
+        return reinterpret_cast<std::uintptr_t>(found) >= first_handle
+                   ? found
+                   : reinterpret_cast<Handle>(invalid_handle);
     } else {
         return convert(number);
     }
@@ -49,14 +60,16 @@ template <typename Handle>
 int to_number(Handle handle, int (*convert)(Handle)) {
     if constexpr (std::is_same_v<Handle, int>) {
         return handle;
+    } else if constexpr (integers_are_halves) {
+        return static_cast<int>(reinterpret_cast<std::uintptr_t>(handle));
     } else {
         return convert(handle);
     }
 }
 
 #define WARREN_INTEGER(kind, type)                                                                 \
-    extern "C" foreign::type f2c_##kind(int) asm("PMPI_" #kind "_f2c");                            \
-    extern "C" int c2f_##kind(foreign::type) asm("PMPI_" #kind "_c2f");                            \
+    extern "C" foreign::type f2c_##kind(int) asm("PMPI_" #kind WARREN_HANDLE_OF_INTEGER);          \
+    extern "C" int c2f_##kind(foreign::type) asm("PMPI_" #kind WARREN_INTEGER_OF_HANDLE);          \
     struct kind {                                                                                  \
         using Handle = foreign::type;                                                              \
         using Kind = handle::type;                                                                 \
@@ -91,6 +104,7 @@ inline bool is_in_place(const void* buffer) {
 inline void* c_buffer(void* buffer) {
     return is_in_place(buffer)          ? reinterpret_cast<void*>(foreign_in_place)
            : buffer == bottom_address() ? nullptr
+           : is_automatic(buffer)       ? MPI_BUFFER_AUTOMATIC
                                         : buffer;
 }
 inline Status* c_status(int* status) {

@@ -13,6 +13,8 @@ int call_Info_get_string(Info, const char*, int*, char*, int*) asm("PMPI_Info_ge
 int call_Session_get_nth_pset(Session, Info, int, int*, char*) asm("PMPI_Session_get_nth_pset");
 int call_Info_create_env(int, char**, Info*) asm("PMPI_Info_create_env");
 int call_Buffer_detach(void*, int*) asm("PMPI_Buffer_detach");
+int call_Comm_detach_buffer(Comm, void*, int*) asm("PMPI_Comm_detach_buffer");
+int call_Session_detach_buffer(Session, void*, int*) asm("PMPI_Session_detach_buffer");
 int call_Type_create_struct(int, const int*, const MPI_Aint*, const Datatype*,
                             Datatype*) asm("PMPI_Type_create_struct");
 int call_Type_create_hindexed(int, const int*, const MPI_Aint*, Datatype,
@@ -47,6 +49,15 @@ WARREN_FORTRAN(pcontrol, PCONTROL, (int*, int* ierror)) {
 WARREN_FORTRAN(buffer_detach, BUFFER_DETACH, (void*, int* size, int* ierror)) {
     void* detached = nullptr;
     finish(ierror, call_Buffer_detach(&detached, size));
+}
+WARREN_FORTRAN(comm_detach_buffer, COMM_DETACH_BUFFER, (int* comm, void*, int* size, int* ierror)) {
+    void* detached = nullptr;
+    finish(ierror, call_Comm_detach_buffer(integer::Comm::from(*comm), &detached, size));
+}
+WARREN_FORTRAN(session_detach_buffer, SESSION_DETACH_BUFFER,
+               (int* session, void*, int* size, int* ierror)) {
+    void* detached = nullptr;
+    finish(ierror, call_Session_detach_buffer(integer::Session::from(*session), &detached, size));
 }
 
 WARREN_FORTRAN(info_get, INFO_GET,
@@ -172,26 +183,5 @@ WARREN_FORTRAN(type_struct, TYPE_STRUCT,
     finish(ierror,
            call_Type_create_struct(*count, lengths, wide.data(), types_.data(), made.data()));
 }
-
-} // namespace warren::foreign::fortran
-
-#pragma GCC visibility push(default)
-extern "C" {
-extern int* MPI_F_STATUS_IGNORE;
-extern int* MPI_F_STATUSES_IGNORE;
-}
-#pragma GCC visibility pop
-
-namespace warren::foreign::fortran {
-
-namespace {
-
-// C programs compare what Fortran passes them with these.
-__attribute__((constructor)) void share_constants_with_c() {
-    MPI_F_STATUS_IGNORE = const_cast<int*>(status_ignore_address());
-    MPI_F_STATUSES_IGNORE = const_cast<int*>(statuses_ignore_address());
-}
-
-} // namespace
 
 } // namespace warren::foreign::fortran

@@ -43,18 +43,19 @@ using QueryFunction = void(MPI_Aint* extra_state, int* status, int* ierror);
 using FreeFunction = void(MPI_Aint* extra_state, int* ierror);
 using CancelFunction = void(MPI_Aint* extra_state, int* complete, int* ierror);
 
+// (Functions change the program's variable, as in other libraries: extra_state is its address.)
 struct FortranRequest {
     QueryFunction* query;
     FreeFunction* free;
     CancelFunction* cancel;
-    MPI_Aint extra_state;
+    MPI_Aint* extra_state;
 };
 
 int query_fortran(void* extra_state, MPI_Status* status) {
     auto& request = *static_cast<FortranRequest*>(extra_state);
     Status made{};
     int ierror = MPI_SUCCESS;
-    request.query(&request.extra_state, reinterpret_cast<int*>(&made), &ierror);
+    request.query(request.extra_state, reinterpret_cast<int*>(&made), &ierror);
     *status = load_status(made);
     return core_error(ierror);
 }
@@ -62,7 +63,7 @@ int query_fortran(void* extra_state, MPI_Status* status) {
 int free_fortran(void* extra_state) {
     auto* request = static_cast<FortranRequest*>(extra_state);
     int ierror = MPI_SUCCESS;
-    request->free(&request->extra_state, &ierror);
+    request->free(request->extra_state, &ierror);
     delete request;
     return core_error(ierror);
 }
@@ -70,7 +71,7 @@ int free_fortran(void* extra_state) {
 int cancel_fortran(void* extra_state, int complete) {
     auto& request = *static_cast<FortranRequest*>(extra_state);
     int ierror = MPI_SUCCESS;
-    request.cancel(&request.extra_state, &complete, &ierror);
+    request.cancel(request.extra_state, &complete, &ierror);
     return core_error(ierror);
 }
 
@@ -123,7 +124,7 @@ WARREN_FORTRAN(errhandler_get, ERRHANDLER_GET, (int* comm, int* errhandler, int*
 WARREN_FORTRAN(grequest_start, GREQUEST_START,
                (QueryFunction * query, FreeFunction* free, CancelFunction* cancel,
                 MPI_Aint* extra_state, int* request, int* ierror)) {
-    auto* record = new (std::nothrow) FortranRequest{query, free, cancel, *extra_state};
+    auto* record = new (std::nothrow) FortranRequest{query, free, cancel, extra_state};
     if (record == nullptr) {
         finish(ierror, no_memory());
         return;

@@ -30,6 +30,8 @@ using Message = int;
 using Win = int;
 using File = void*;
 
+inline constexpr bool integers_are_halves = false;
+
 inline constexpr int index_bits = 25;
 inline constexpr std::uint32_t made_handle = 0xc0000000;
 

@@ -26,6 +26,7 @@ using Message = struct MessageObject*;
 using Win = struct WinObject*;
 using File = struct FileObject*;
 
+inline constexpr bool integers_are_halves = false;
 inline constexpr std::uintptr_t made_handle = std::uintptr_t{1} << 63;
 
 // A kind of handle: its types, and the translations both ways. `null`: for types that Open MPI

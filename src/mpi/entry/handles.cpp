@@ -45,14 +45,6 @@ Handle from_integer_anytime(int integer, LookUp look_up) {
     return look_up(process, integer);
 }
 
-// from_integer for kinds whose objects don't exist yet.
-template <typename Handle>
-Handle only_predefined(int integer, Handle null) {
-    return integer >= 0 && static_cast<std::uint32_t>(integer) < first_handle
-               ? predefined<Handle>(integer)
-               : null;
-}
-
 } // namespace
 
 int comm_toint(MPI_Comm comm) {
@@ -120,7 +112,10 @@ MPI_Info info_fromint(int info) {
 }
 
 MPI_Message message_fromint(int message) {
-    return only_predefined(message, MPI_MESSAGE_NULL);
+    return from_integer(message, MPI_MESSAGE_NULL, [](Context& context, int integer) {
+        return static_cast<MPI_Message>(
+            context.messages.matched().from_integer(static_cast<std::uint32_t>(integer)));
+    });
 }
 
 MPI_Op op_fromint(int op) {

@@ -7,6 +7,9 @@
 
 #define WARREN_FORTRAN_OWN_NAME(type, name, parameters, symbol)
 
+#define WARREN_HANDLE_OF_INTEGER "_f2c"
+#define WARREN_INTEGER_OF_HANDLE "_c2f"
+
 #pragma GCC visibility push(default)
 extern "C" {
 // A program that has the blocks shares its own with the library.
@@ -33,6 +36,10 @@ inline const void* bottom_address() {
 }
 inline const void* in_place_address() {
     return &mpipriv1_.in_place;
+}
+// (MPI_BUFFER_AUTOMATIC is younger than the ABI's modules.)
+inline bool is_automatic(const void*) {
+    return false;
 }
 inline const int* status_ignore_address() {
     return mpipriv1_.status_ignore;

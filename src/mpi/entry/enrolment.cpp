@@ -12,6 +12,7 @@
 #include "mpi.h"
 #include "mpi/entry/rank_state.hpp"
 #include "mpi/job/mpiexec_bootstrap.hpp"
+#include "mpi/job/node_map.hpp"
 #include "runtime/process_ranks/process_ranks.hpp"
 
 namespace warren::mpi {
@@ -25,6 +26,7 @@ struct Link {
     std::uint32_t ranks = 1;
     std::uint32_t left = 0; // have left
     int lifeline = -1;
+    int book = -1; // of the other nodes; -1: there are none
 };
 
 constinit std::mutex link_mutex;
@@ -128,11 +130,26 @@ Error make_link(Link& link) {
         return error;
     }
     close_on_exec(static_cast<int>(descriptor));
-    if (first_rank + ranks > static_cast<long>(link.segment.ranks())) {
-        return fail(MPI_ERR_OTHER, "WARREN_RANK is %ld for %ld ranks, but the job has %u ranks",
-                    first_rank, ranks, link.segment.ranks());
+    const node::NodePlace& place = *link.segment.at(node::node_place);
+    const node::NodeMap map = node::NodeMap::of(link.segment);
+    const auto world_rank = static_cast<std::uint32_t>(first_rank);
+    if (first_rank >= static_cast<long>(place.world_size) ||
+        map.node_of(world_rank) != place.node ||
+        map.slot_of(world_rank) + ranks > static_cast<long>(link.segment.ranks())) {
+        return fail(MPI_ERR_OTHER,
+                    "WARREN_RANK is %ld for %ld ranks, but the job has %u ranks, %u of them on "
+                    "this node",
+                    first_rank, ranks, place.world_size, link.segment.ranks());
     }
-    link.first_rank = static_cast<std::uint32_t>(first_rank);
+    if (place.nodes > 1) {
+        link.book = static_cast<int>(environment_number("WARREN_BOOK"));
+        close_on_exec(link.book);
+        return fail(MPI_ERR_OTHER,
+                    "the job has %u nodes, and MPI of this version of Warren works on one; "
+                    "programs without MPI can be started on several",
+                    place.nodes);
+    }
+    link.first_rank = map.slot_of(world_rank);
     link.ranks = static_cast<std::uint32_t>(ranks);
     link.lifeline = static_cast<int>(lifeline);
     watch_lifeline(link.lifeline);
@@ -191,7 +208,8 @@ Error enrol(const RankState& rank_state, Enrolment& made) {
         slot.pid.store(getpid(), std::memory_order_relaxed);
     }
     made.segment = link.segment;
-    made.bootstrap = std::make_unique<node::MpiexecBootstrap>(link.segment, rank, link.lifeline);
+    made.bootstrap =
+        std::make_unique<node::MpiexecBootstrap>(link.segment, rank, link.lifeline, link.book);
     return {};
 }
 

@@ -25,11 +25,10 @@ constexpr int last_words_timeout_ms = 5'000;
 
 // Variables that describe a node or the way to it: ranks have those of their own node.
 bool is_of_node(std::string_view entry) {
-    constexpr std::string_view starts[] = {"HOSTNAME=", "SSH_",        "SLURM_NODEID=",
-                                           "SLURM_PROCID=", "SLURM_LOCALID=", "SLURM_STEP",
-                                           "SLURM_TASK_PID=", "SLURMD_NODENAME=",
-                                           "SLURM_TOPOLOGY_ADDR", "SLURM_GTIDS=",
-                                           "XDG_RUNTIME_DIR="};
+    constexpr std::string_view starts[] = {
+        "HOSTNAME=",           "SSH_",         "SLURM_NODEID=",   "SLURM_PROCID=",
+        "SLURM_LOCALID=",      "SLURM_STEP",   "SLURM_TASK_PID=", "SLURMD_NODENAME=",
+        "SLURM_TOPOLOGY_ADDR", "SLURM_GTIDS=", "XDG_RUNTIME_DIR="};
     return std::any_of(std::begin(starts), std::end(starts),
                        [&](std::string_view start) { return entry.starts_with(start); });
 }

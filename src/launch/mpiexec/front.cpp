@@ -7,8 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
-#include <numeric>
 #include <poll.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
@@ -17,9 +15,7 @@
 #include <utility>
 
 #include "base/futex.hpp"
-#include "launch/mpiexec/agent.hpp"
 #include "launch/mpiexec/errors.hpp"
-#include "launch/mpiexec/node_plan.hpp"
 #include "launch/mpiexec/outcome.hpp"
 #include "launch/mpiexec/report.hpp"
 #include "mpi/job/book.hpp"
@@ -54,23 +50,6 @@ std::string describe_end(int wait_status) {
            (code == exit_not_found ? " (is Warren at the same place there?)" : "");
 }
 
-std::string own_path() {
-    std::array<char, 4096> path;
-    const ssize_t size = readlink("/proc/self/exe", path.data(), path.size());
-    return {path.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
-}
-
-std::vector<std::string> split(const std::string& text) {
-    std::vector<std::string> words;
-    for (std::size_t at = text.find_first_not_of(' '); at != std::string::npos;
-         at = text.find_first_not_of(' ', at)) {
-        const std::size_t end = std::min(text.find(' ', at), text.size());
-        words.push_back(text.substr(at, end - at));
-        at = end;
-    }
-    return words;
-}
-
 bool is_foreground() {
     return isatty(STDIN_FILENO) == 0 || tcgetpgrp(STDIN_FILENO) == getpgrp();
 }
@@ -78,10 +57,7 @@ bool is_foreground() {
 } // namespace
 
 Front::Front(const CommandLine& line, std::vector<std::string> words, std::vector<Host> hosts)
-    : line_(line),
-      words_(std::move(words)),
-      hosts_(std::move(hosts)),
-      started_ns_(monotonic_ns()) {
+    : line_(line), words_(std::move(words)), hosts_(std::move(hosts)), started_ns_(monotonic_ns()) {
     first_ranks_.push_back(0);
     for (const Host& host : hosts_) {
         first_ranks_.push_back(first_ranks_.back() + host.ranks);
@@ -134,9 +110,14 @@ int Front::run() {
         wait();
         pass_deadlines();
     }
-    // What has been said is written, however slow the reader is; a second signal ends that.
+    // What has been said is written, however slow the reader is; a signal ends that.
+    kill_at_ns_ = time_limit_ns_ = 0;
+    forwarded_ = 0;
     while (!(output_.empty() || output_.broken()) || !(errors_.empty() || errors_.broken())) {
         wait();
+        if (forwarded_ != 0 || (ending_ && kill_at_ns_ != 0)) {
+            return exit_code_ != 0 ? exit_code_ : 128 + forwarded_;
+        }
     }
     if (output_.broken() && output_.error() != EPIPE && output_.error() != EBADF) {
         fail(exit_failure, describe_write_error(output_.error()));
@@ -146,124 +127,8 @@ int Front::run() {
 }
 
 bool Front::running() const {
-    return std::any_of(nodes_.begin(), nodes_.end(), [](const Node& node) {
-        return node.link != nullptr || node.lost_ns != 0;
-    });
-}
-
-// --- start -------------------------------------------------------
-
-std::vector<std::string> Front::launcher_words(const Host& host) const {
-    const std::string path = own_path();
-    std::string launcher = line_.launcher;
-    if (launcher.empty()) {
-        launcher = line_.by_slurm ? "srun" : "ssh";
-    }
-    std::vector<std::string> words;
-    if (launcher == "srun") {
-        words = {"srun",         "--nodes=1",       "--ntasks=1", "--nodelist=" + host.name,
-                 "--overlap",    "--mem=0",         "--mpi=none", "--cpu-bind=none",
-                 "--unbuffered", "--export=ALL"};
-    } else if (launcher == "ssh") {
-        words = {"ssh", "-T", "-o", "BatchMode=yes", host.name};
-    } else if (launcher != "fork") {
-        words = split(launcher);
-        for (std::string& word : words) {
-            for (std::size_t at = 0; (at = word.find("{host}", at)) != std::string::npos;) {
-                word.replace(at, 6, host.name);
-                at += host.name.size();
-            }
-        }
-    }
-    words.insert(words.end(), {path, agent_word});
-    return words;
-}
-
-bool Front::start_agents() {
-    for (std::uint32_t number = 0; number < nodes_.size(); ++number) {
-        nodes_[number].name = hosts_[number].name;
-        if (!start_agent(number)) {
-            return false;
-        }
-        send_plan(number);
-    }
-    return true;
-}
-
-bool Front::start_agent(std::uint32_t number) {
-    Node& node = nodes_[number];
-    std::vector<std::string> words = launcher_words(hosts_[number]);
-    std::vector<char*> arguments;
-    std::string shown;
-    for (std::string& word : words) {
-        shown += (shown.empty() ? "" : " ") + word;
-        arguments.push_back(word.data());
-    }
-    arguments.push_back(nullptr);
-    if (line_.verbose) {
-        say("node " + std::to_string(number) + " is " + node.name + ", with " +
-            std::to_string(hosts_[number].ranks) + " ranks: " + shown);
-    }
-    int input[2];
-    int output[2];
-    int errors[2];
-    if (pipe2(input, O_CLOEXEC) != 0 || pipe2(output, O_CLOEXEC) != 0 ||
-        pipe2(errors, O_CLOEXEC) != 0) {
-        fail(exit_failure, "node " + node.name + ": pipes: " + std::strerror(errno));
-        return false;
-    }
-    node.launcher = fork();
-    if (node.launcher == 0) {
-        // The terminal's signals are mpiexec's to pass on.
-        setpgid(0, 0);
-        dup2(input[0], STDIN_FILENO);
-        dup2(output[1], STDOUT_FILENO);
-        dup2(errors[1], STDERR_FILENO);
-        sigset_t none;
-        sigemptyset(&none);
-        sigprocmask(SIG_SETMASK, &none, nullptr);
-        execvp(arguments[0], arguments.data());
-        dprintf(STDERR_FILENO, "%s: %s\n", arguments[0], std::strerror(errno));
-        _exit(exit_not_found);
-    }
-    const int reason = errno;
-    close(input[0]);
-    close(output[1]);
-    close(errors[1]);
-    node.link = std::make_unique<Link>(output[0], input[1]);
-    node.link->expect_greeting();
-    node.errors = errors[0];
-    fcntl(node.errors, F_SETFL, O_NONBLOCK);
-    if (node.launcher < 0) {
-        fail(exit_failure, "node " + node.name + ": starting its launcher: " +
-                               std::strerror(reason));
-        close_link(node);
-        return false;
-    }
-    setpgid(node.launcher, node.launcher);
-    return true;
-}
-
-void Front::send_plan(std::uint32_t number) {
-    NodePlan plan;
-    plan.node = number;
-    plan.world_size = line_.ranks();
-    plan.dealt = line_.dealt;
-    plan.secret = secret_;
-    plan.first_ranks = first_ranks_;
-    for (const Host& host : hosts_) {
-        plan.names.push_back(host.name);
-    }
-    for (const Program& program : line_.programs) {
-        plan.ranks.push_back(program.ranks);
-    }
-    plan.words = words_;
-    for (char** entry = environ; *entry != nullptr; ++entry) {
-        plan.environment.emplace_back(*entry);
-    }
-    std::array<char, 4096> directory;
-    plan.directory = getcwd(directory.data(), directory.size()) != nullptr ? directory.data() : "/";
-    nodes_[number].link->send(FrameKind::plan, 0, plan.pack());
+    return std::any_of(nodes_.begin(), nodes_.end(),
+                       [](const Node& node) { return node.link != nullptr || node.lost_ns != 0; });
 }
 
 // --- the loop ----------------------------------------------------
@@ -296,8 +161,8 @@ void Front::wait() {
     add(!errors_.empty() && errors_.pollable() ? errors_.descriptor() : -1, POLLOUT);
     int timeout_ms = milliseconds_to_deadline();
     if (wants_input && !is_foreground()) {
-        timeout_ms = timeout_ms < 0 ? look_at_terminal_ms
-                                    : std::min(timeout_ms, look_at_terminal_ms);
+        timeout_ms =
+            timeout_ms < 0 ? look_at_terminal_ms : std::min(timeout_ms, look_at_terminal_ms);
     }
     if (poll(waits.data(), waits.size(), timeout_ms) <= 0) {
         return;
@@ -399,8 +264,9 @@ void Front::look_for_fence() {
             return;
         }
         if (node.ended && !node.in_fence) {
-            fail(exit_failure, "node " + node.name + ": its ranks ended without calling MPI_Init, "
-                                                     "and those of other nodes would wait for them");
+            fail(exit_failure, "node " + node.name +
+                                   ": its ranks ended without calling MPI_Init, "
+                                   "and those of other nodes would wait for them");
             end_job();
             return;
         }
@@ -555,10 +421,10 @@ void Front::look_for_lost() {
                                : "ranks " + std::to_string(first) + "-" +
                                      std::to_string(first + ranks - 1);
         }
-        fail(exit_failure, "node " + node.name + " (" + which + "): its agent is lost; the " +
-                               (node.launcher_ended
-                                    ? "process that started it " + describe_end(node.wait_status)
-                                    : "connection to it has ended"));
+        fail(exit_failure,
+             "node " + node.name + " (" + which + "): its agent is lost; the " +
+                 (node.launcher_ended ? "process that started it " + describe_end(node.wait_status)
+                                      : "connection to it has ended"));
         end_job();
     }
 }
@@ -575,8 +441,9 @@ int Front::milliseconds_to_deadline() const {
         return -1;
     }
     const std::uint64_t now = monotonic_ns();
-    return next <= now ? 0
-                       : static_cast<int>(std::min<std::uint64_t>((next - now) / ms + 1, 1'000'000));
+    return next <= now
+               ? 0
+               : static_cast<int>(std::min<std::uint64_t>((next - now) / ms + 1, 1'000'000));
 }
 
 void Front::pass_deadlines() {
@@ -598,8 +465,8 @@ void Front::pass_deadlines() {
     }
     kill_at_ns_ = 0;
     if (forwarded_ != 0) {
-        fail(128 + forwarded_, "ranks did not end in time after " + signal_name(forwarded_) +
-                                   "; they are killed");
+        fail(128 + forwarded_,
+             "ranks did not end in time after " + signal_name(forwarded_) + "; they are killed");
     }
     ending_ = true;
     for (Node& node : nodes_) {

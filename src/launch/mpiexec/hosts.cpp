@@ -45,8 +45,9 @@ Error add_host(const std::string& what, const std::string& word, std::uint32_t s
     if (colon != std::string::npos && !is_address) {
         name = word.substr(0, colon);
         if (!whole_number(word.substr(colon + 1), node::rank_limit, slots)) {
-            return fail(exit_usage, "%s: '%.80s' needs a number of slots from 1 to %u behind its "
-                                    "colon",
+            return fail(exit_usage,
+                        "%s: '%.80s' needs a number of slots from 1 to %u behind its "
+                        "colon",
                         what.c_str(), word.c_str(), node::rank_limit);
         }
     }
@@ -206,8 +207,8 @@ Error divide_ranks(std::uint32_t ranks, std::uint32_t per_node, bool dealt,
                                                     (node < ranks % hosts.size() ? 1 : 0));
             continue;
         }
-        const std::uint64_t end = ranks > slots ? ranks * before / slots
-                                                : std::min<std::uint64_t>(ranks, before);
+        const std::uint64_t end =
+            ranks > slots ? ranks * before / slots : std::min<std::uint64_t>(ranks, before);
         host.ranks = static_cast<std::uint32_t>(end) - given;
         given = static_cast<std::uint32_t>(end);
     }
@@ -245,9 +246,8 @@ Error plan_hosts(CommandLine& line, std::vector<Host>& hosts) {
     const std::uint64_t slots =
         line.ranks_per_node != 0
             ? std::uint64_t{line.ranks_per_node} * hosts.size()
-            : std::accumulate(
-                  hosts.begin(), hosts.end(), std::uint64_t{0},
-                  [](std::uint64_t sum, const Host& host) { return sum + host.slots; });
+            : std::accumulate(hosts.begin(), hosts.end(), std::uint64_t{0},
+                              [](std::uint64_t sum, const Host& host) { return sum + host.slots; });
     // One node's slots say what may run there; several nodes' are what the job is to have.
     if (line.programs.size() == 1 && !line.programs[0].ranks_given &&
         (hosts.size() > 1 || line.ranks_per_node != 0)) {

@@ -17,23 +17,23 @@ namespace warren::launch {
 
 enum class FrameKind : std::uint32_t {
     // From mpiexec.
-    plan = 1,     // what the agent is to start (node_plan.hpp)
-    input,        // of rank 0; empty: its end
-    signal,       // number: to be passed on to the ranks
-    states,       // print what each rank waits for
-    end_job,      // end the ranks: something failed elsewhere
+    plan = 1,      // what the agent is to start (node_plan.hpp)
+    input,         // of rank 0; empty: its end
+    signal,        // number: to be passed on to the ranks
+    states,        // print what each rank waits for
+    end_job,       // end the ranks: something failed elsewhere
     output_broken, // number: errno; nobody takes the standard output any more
-    fence_over,   // the cards of all nodes (packed strings)
+    fence_over,    // the cards of all nodes (packed strings)
     // From the agent.
-    output,       // text for mpiexec's standard output
-    errors,       // and standard error
-    input_taken,  // number: bytes
-    failed,       // number: exit code; the message
+    output,        // text for mpiexec's standard output
+    errors,        // and standard error
+    input_taken,   // number: bytes
+    failed,        // number: exit code; the message
     explains_more, // the next failure of this node explains more than its last
-    ends_job,     // the job ends because of the last failure
-    without_init, // number: exit code; ranks ended without MPI_Init, which matters if others wait
-    fence,        // all ranks of the node have come to a fence: their cards
-    ended         // number: exit code; the last frame
+    ends_job,      // the job ends because of the last failure
+    without_init,  // number: exit code; ranks ended without MPI_Init, which matters if others wait
+    fence,         // all ranks of the node have come to a fence: their cards
+    ended          // number: exit code; the last frame
 };
 
 struct Frame {

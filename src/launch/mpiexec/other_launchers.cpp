@@ -20,9 +20,9 @@ constexpr std::array in_order{"slot", "core", "hwthread", "fill"};
 std::uint32_t per_node_of(const std::string& value) {
     std::uint32_t number = 0;
     constexpr std::string_view end = ":node";
-    const bool is_one = value.starts_with("ppr:") && value.ends_with(end) &&
-                        whole_number(value.substr(4, value.size() - 4 - end.size()),
-                                     node::rank_limit, number);
+    const bool is_one =
+        value.starts_with("ppr:") && value.ends_with(end) &&
+        whole_number(value.substr(4, value.size() - 4 - end.size()), node::rank_limit, number);
     return is_one ? number : 0;
 }
 
@@ -64,9 +64,9 @@ Error set_parameter(OptionUse& use) {
         return error;
     }
     const bool is_interface = use.value.ends_with("_if_include");
-    use.line.notes.push_back(
-        use.word + " " + use.value + " " + value + " is a parameter of Open MPI's and does nothing" +
-        (is_interface ? "; -iface " + value + " chooses the interface" : ""));
+    use.line.notes.push_back(use.word + " " + use.value + " " + value +
+                             " is a parameter of Open MPI's and does nothing" +
+                             (is_interface ? "; -iface " + value + " chooses the interface" : ""));
     return {};
 }
 
@@ -119,10 +119,10 @@ Error set_search_path(OptionUse& use) {
 
 // The program starts with the number of -n, which is one of those that -soft allows.
 Error check_soft(OptionUse& use) {
-    if (use.value.empty() ||
-        use.value.find_first_not_of("0123456789:,-") != std::string::npos) {
-        return fail(exit_usage, "option %s needs numbers of ranks, as in 2:8:2 or 1,4,16, not "
-                                "'%.80s'",
+    if (use.value.empty() || use.value.find_first_not_of("0123456789:,-") != std::string::npos) {
+        return fail(exit_usage,
+                    "option %s needs numbers of ranks, as in 2:8:2 or 1,4,16, not "
+                    "'%.80s'",
                     use.word.c_str(), use.value.c_str());
     }
     return {};
@@ -150,10 +150,11 @@ Error refuse_file(OptionUse& use) {
 }
 
 Error refuse_output_files(OptionUse& use) {
-    return fail(exit_usage,
-                "option %s: mpiexec writes no files for ranks; sh -c './program > out.$WARREN_RANK' "
-                "does, and -l tells ranks' lines apart",
-                use.word.c_str());
+    return fail(
+        exit_usage,
+        "option %s: mpiexec writes no files for ranks; sh -c './program > out.$WARREN_RANK' "
+        "does, and -l tells ranks' lines apart",
+        use.word.c_str());
 }
 
 } // namespace warren::launch::other_launchers

@@ -57,8 +57,8 @@ Error write_edition(int descriptor, const std::vector<std::string>& parts,
         text += part;
         offsets.push_back(offsets.front() + text.size());
     }
-    if (Error error = write_all(descriptor, offsets.data(),
-                                offsets.size() * sizeof(std::uint64_t), index)) {
+    if (Error error =
+            write_all(descriptor, offsets.data(), offsets.size() * sizeof(std::uint64_t), index)) {
         return error;
     }
     if (Error error = write_all(descriptor, text.data(), text.size(), offsets.front())) {
@@ -107,7 +107,10 @@ std::string Book::name(std::uint32_t node) const {
 }
 
 std::vector<std::byte> Book::card(std::uint32_t node, std::uint32_t slot) const {
-    const std::string cards = read_part(offsetof(BookHeader, cards), node);
+    return card_in(read_part(offsetof(BookHeader, cards), node), slot);
+}
+
+std::vector<std::byte> card_in(const std::string& cards, std::uint32_t slot) {
     for (std::size_t at = 0; at < cards.size();) {
         CardRecord record;
         std::memcpy(&record, cards.data() + at, sizeof record);
@@ -126,8 +129,7 @@ std::string collect_cards(const Segment& segment) {
     std::size_t last = 0; // the last record's place
     std::string_view last_card;
     for (std::uint32_t slot = 0; slot < segment.ranks(); ++slot) {
-        const std::uint32_t bytes =
-            segment.at(card_lengths)[slot].load(std::memory_order_acquire);
+        const std::uint32_t bytes = segment.at(card_lengths)[slot].load(std::memory_order_acquire);
         if (bytes == 0) {
             last_card = {};
             continue;

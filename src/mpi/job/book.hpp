@@ -53,6 +53,9 @@ class Book {
 // The records of this node's cards, as write_cards() wants them.
 std::string collect_cards(const Segment& segment);
 
+// The card of a slot in such records; empty: it has none.
+std::vector<std::byte> card_in(const std::string& cards, std::uint32_t slot);
+
 // Whether these bytes are sound records of a node's cards: they came over a network.
 bool are_records(const std::string& cards);
 

@@ -127,7 +127,7 @@ Error MpiexecBootstrap::get(std::uint32_t world_rank, std::string_view key,
     const std::uint32_t slot = slot_of(world_rank);
     const bool is_here = node == numbers().node;
     const std::vector<std::byte> from_book =
-        is_here ? std::vector<std::byte>() : book_.card(node, slot);
+        is_here ? std::vector<std::byte>() : card_elsewhere(node, slot);
     const std::span<const std::byte> found =
         find(is_here ? card(slot) : std::span<const std::byte>(from_book), key);
     if (found.data() == nullptr) {
@@ -136,6 +136,10 @@ Error MpiexecBootstrap::get(std::uint32_t world_rank, std::string_view key,
     }
     value.assign(found.begin(), found.end());
     return {};
+}
+
+std::vector<std::byte> MpiexecBootstrap::card_elsewhere(std::uint32_t node, std::uint32_t slot) {
+    return book_.card(node, slot);
 }
 
 std::uint32_t MpiexecBootstrap::enter_fence() {

@@ -33,7 +33,7 @@ inline constexpr std::size_t card_bytes = 4096;
 inline constexpr RegionId<std::atomic<std::uint32_t>> card_lengths{17}; // per rank
 inline constexpr RegionId<std::byte> cards{18}; // a unit per rank, committed by its first put()
 
-class MpiexecBootstrap final : public Bootstrap {
+class MpiexecBootstrap : public Bootstrap {
   public:
     // `lifeline`: to mpiexec, or the node's agent; -1: the program was started alone. `book`: of
     // the other nodes, stays the caller's; -1: there are none.
@@ -62,6 +62,11 @@ class MpiexecBootstrap final : public Bootstrap {
     std::uint32_t read(JobCount count) const override;
     bool has_launcher() const override { return lifeline_ >= 0; }
     Told abort(JobEnd end, int code, const char* text) override;
+
+  protected:
+    const Segment& segment() const { return segment_; }
+    // The card of a rank of another node; empty when it has put nothing.
+    virtual std::vector<std::byte> card_elsewhere(std::uint32_t node, std::uint32_t slot);
 
   private:
     // The card of a rank of this node.

@@ -113,7 +113,11 @@ int Front::run() {
     // What has been said is written, however slow the reader is; a signal ends that.
     kill_at_ns_ = time_limit_ns_ = 0;
     forwarded_ = 0;
-    while (!(output_.empty() || output_.broken()) || !(errors_.empty() || errors_.broken())) {
+    const auto has_unwritten = [](Sink& sink) {
+        sink.flush();
+        return !sink.empty() && !sink.broken();
+    };
+    while (has_unwritten(output_) || has_unwritten(errors_)) {
         wait();
         if (forwarded_ != 0 || (ending_ && kill_at_ns_ != 0)) {
             return exit_code_ != 0 ? exit_code_ : 128 + forwarded_;

@@ -44,8 +44,8 @@ std::vector<std::string> Front::launcher_words(const Host& host) const {
     }
     std::vector<std::string> words;
     if (launcher == "srun") {
-        words = {"srun",         "--nodes=1",       "--ntasks=1", "--nodelist=" + host.name,
-                 "--overlap",    "--mem=0",         "--mpi=none", "--cpu-bind=none",
+        words = {"srun",         "--nodes=1",   "--ntasks=1", "--nodelist=" + host.name,
+                 "--overlap",    "--mem=0",     "--mpi=none", "--cpu-bind=none",
                  "--unbuffered", "--export=ALL"};
     } else if (launcher == "ssh") {
         words = {"ssh", "-T", "-o", "BatchMode=yes", host.name};
@@ -118,8 +118,8 @@ bool Front::start_agent(std::uint32_t number) {
     node.errors = errors[0];
     fcntl(node.errors, F_SETFL, O_NONBLOCK);
     if (node.launcher < 0) {
-        fail(exit_failure, "node " + node.name + ": starting its launcher: " +
-                               std::strerror(reason));
+        fail(exit_failure,
+             "node " + node.name + ": starting its launcher: " + std::strerror(reason));
         close_link(node);
         return false;
     }

@@ -62,10 +62,10 @@ struct JobState {
     std::uint32_t world_rank(std::uint32_t rank) const {
         return agent ? agent->plan.world_rank(rank) : rank;
     }
-    std::vector<std::uint32_t> world_ranks(std::vector<std::uint32_t> ranks) const {
-        std::transform(ranks.begin(), ranks.end(), ranks.begin(),
+    std::vector<std::uint32_t> world_ranks(std::vector<std::uint32_t> here) const {
+        std::transform(here.begin(), here.end(), here.begin(),
                        [this](std::uint32_t rank) { return world_rank(rank); });
-        return ranks;
+        return here;
     }
 
     const CommandLine& line;

@@ -78,10 +78,9 @@ std::uint32_t ranks_here(const NodePlace& place, const std::vector<std::uint32_t
 // Makes the node's segment, in its first process.
 Error make_segment(PmiClient& client, const NodePlace& place,
                    const std::vector<std::uint32_t>& first, Segment& segment) {
-    if (Error error = Segment::create({.ranks = ranks_here(place, first),
-                                       .cores = processors_of_job(),
-                                       .nodes = place.nodes},
-                                      segment)) {
+    if (Error error = Segment::create(
+            {.ranks = ranks_here(place, first), .cores = processors_of_job(), .nodes = place.nodes},
+            segment)) {
         return error;
     }
     *segment.at(node_place) = place;
@@ -95,8 +94,7 @@ Error make_segment(PmiClient& client, const NodePlace& place,
     if (Error error = client.put(key_of("name", place.node), name)) {
         return error;
     }
-    const std::string where =
-        std::to_string(getpid()) + " " + std::to_string(segment.descriptor());
+    const std::string where = std::to_string(getpid()) + " " + std::to_string(segment.descriptor());
     return client.put(key_of("segment", place.node), where);
 }
 
@@ -145,9 +143,8 @@ Error PmiBootstrap::join(PmiClient& client, Segment& segment, std::uint32_t& nod
         if (place.node == 0 && place.nodes > 1) {
             while (getrandom(&place.secret, sizeof place.secret, 0) < 0 && errno == EINTR) {
             }
-            if (Error error =
-                    client.put(secret_key, {reinterpret_cast<const char*>(&place.secret),
-                                            sizeof place.secret})) {
+            if (Error error = client.put(secret_key, {reinterpret_cast<const char*>(&place.secret),
+                                                      sizeof place.secret})) {
                 return error;
             }
         }
@@ -187,6 +184,15 @@ std::string PmiBootstrap::name_of_node(std::uint32_t node) const {
 }
 
 std::uint32_t PmiBootstrap::enter_fence() {
+    const std::uint32_t number = segment().at(job_counts)->fence.load(std::memory_order_acquire);
+    if (Error error = fence()) {
+        error.drop(); // get() finds nothing then
+    }
+    return number;
+}
+
+// The ranks of this node.
+void PmiBootstrap::fence_node() {
     JobCounts& counts = *segment().at(job_counts);
     const std::uint32_t number = counts.fence.load(std::memory_order_acquire);
     if (counts.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == numbers().node_size) {
@@ -195,11 +201,10 @@ std::uint32_t PmiBootstrap::enter_fence() {
     while (!fence_is_over(number)) {
         futex_wait(counts.fence, number);
     }
-    return number;
 }
 
 Error PmiBootstrap::fence() {
-    enter_fence();
+    fence_node();
     if (numbers().nodes == 1) {
         return {};
     }
@@ -207,9 +212,9 @@ Error PmiBootstrap::fence() {
     ++fences_;
     if (numbers().node_rank == 0) {
         // A key is put once.
-        if (Error error = client_->put(key_of("cards", numbers().node) + "-" +
-                                           std::to_string(fences_) + "-",
-                                       collect_cards(segment()))) {
+        if (Error error =
+                client_->put(key_of("cards", numbers().node) + "-" + std::to_string(fences_) + "-",
+                             collect_cards(segment()))) {
             return error;
         }
     }
@@ -219,8 +224,8 @@ Error PmiBootstrap::fence() {
 std::vector<std::byte> PmiBootstrap::card_elsewhere(std::uint32_t node, std::uint32_t slot) {
     if (node != known_node_) {
         known_node_ = UINT32_MAX;
-        if (Error error = client_->get(
-                key_of("cards", node) + "-" + std::to_string(fences_) + "-", known_cards_)) {
+        if (Error error = client_->get(key_of("cards", node) + "-" + std::to_string(fences_) + "-",
+                                       known_cards_)) {
             error.drop(); // get() says that nothing is there
             return {};
         }

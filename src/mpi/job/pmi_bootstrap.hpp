@@ -1,4 +1,5 @@
-// PmiBootstrap: the bootstrap of jobs that another launcher has started, with PMI-1 (pmi_client.hpp).
+// PmiBootstrap: the bootstrap of jobs that another launcher has started, with PMI-1
+// (pmi_client.hpp).
 //
 // The first process of each node makes the node segment and hands it on: it puts its process number
 // and the descriptor on the launcher's board, and the node's others open it by /proc. What a node's
@@ -29,6 +30,7 @@ class PmiBootstrap final : public MpiexecBootstrap {
     Told abort(JobEnd end, int code, const char* text) override;
 
   private:
+    void fence_node();
     std::vector<std::byte> card_elsewhere(std::uint32_t node, std::uint32_t slot) override;
 
     const std::unique_ptr<PmiClient> client_;

@@ -79,9 +79,9 @@ bool parse_process_mapping(std::string_view text, std::uint32_t size,
     std::uint64_t processes = 0;
     while (take_letter(text, ',')) {
         Block block = {};
-        if (!take_letter(text, '(') || !take_number(text, block.first) ||
-            !take_letter(text, ',') || !take_number(text, block.nodes) ||
-            !take_letter(text, ',') || !take_number(text, block.each) || !take_letter(text, ')')) {
+        if (!take_letter(text, '(') || !take_number(text, block.first) || !take_letter(text, ',') ||
+            !take_number(text, block.nodes) || !take_letter(text, ',') ||
+            !take_number(text, block.each) || !take_letter(text, ')')) {
             return false;
         }
         processes += std::uint64_t{block.nodes} * block.each;
@@ -162,8 +162,7 @@ Error PmiClient::connect() {
         return fail(MPI_ERR_OTHER, "PMI_RANK is %u, PMI_SIZE %u", rank_, size_);
     }
     std::string reply;
-    if (Error error =
-            ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init", reply)) {
+    if (Error error = ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init", reply)) {
         return error;
     }
     if (value_of(reply, "rc") != "0") {
@@ -199,8 +198,7 @@ Error PmiClient::nodes(std::vector<std::uint32_t>& node_of_rank) {
 
 Error PmiClient::get_value(const std::string& key, std::string& value) {
     std::string reply;
-    if (Error error =
-            ask("cmd=get kvsname=" + board_ + " key=" + key, "get_result", reply)) {
+    if (Error error = ask("cmd=get kvsname=" + board_ + " key=" + key, "get_result", reply)) {
         return error;
     }
     // Some launchers leave rc out when all is well.
@@ -242,8 +240,7 @@ Error PmiClient::get(const std::string& key, std::string& bytes) {
     long values = 1;
     for (long part = 0; part < values; ++part) {
         std::string value;
-        if (Error error =
-                get_value(part == 0 ? key : key + "-" + std::to_string(part), value)) {
+        if (Error error = get_value(part == 0 ? key : key + "-" + std::to_string(part), value)) {
             return error;
         }
         const std::size_t mark = value.find('x');

@@ -27,9 +27,9 @@ TEST(ProcessMapping, HasANodeForEachProcess) {
     EXPECT_EQ(nodes, (std::vector<std::uint32_t>{0, 1, 0, 1, 0}));
     ASSERT_TRUE(parse_process_mapping("(vector,(0,1,8))", 3, nodes));
     EXPECT_EQ(nodes, (std::vector<std::uint32_t>{0, 0, 0}));
-    for (const char* wrong : {"", "(vector)", "(vector,(0,0,4))", "(vector,(0,1,0))", "(vector,(0,1)",
-                              "(vector,(0,1,2)", "(vector,(0,1,2))x", "(list,(0,1,2))",
-                              "(vector,(-1,1,2))"}) {
+    for (const char* wrong :
+         {"", "(vector)", "(vector,(0,0,4))", "(vector,(0,1,0))", "(vector,(0,1)",
+          "(vector,(0,1,2)", "(vector,(0,1,2))x", "(list,(0,1,2))", "(vector,(-1,1,2))"}) {
         EXPECT_FALSE(parse_process_mapping(wrong, 2, nodes)) << wrong;
     }
 }

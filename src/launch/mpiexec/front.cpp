@@ -183,7 +183,7 @@ void Front::wait() {
             read_link(node, number);
         }
     }
-    if (waits[own + 1].revents != 0) {
+    if (waits[own + 1].revents != 0 && nodes_[input_node_].link != nullptr) {
         read_input();
     }
     if (waits[own].revents != 0) {

@@ -28,6 +28,7 @@ inline constexpr std::size_t cache_line_bytes = 64;
 struct JobShape {
     std::uint32_t ranks = 1; // on this node
     std::uint32_t cores = 1; // processors that the job may use
+    std::uint32_t nodes = 1; // of the job
     bool fibres = false;     // all ranks are fibres of one process
 
     // Waiting ranks yield and sleep instead of polling.
@@ -80,7 +81,7 @@ struct Directory {
 };
 
 inline constexpr std::uint64_t segment_magic = 0x67655372'72615701; // "\1WarrSeg", little-endian
-inline constexpr std::uint32_t segment_version = 10;
+inline constexpr std::uint32_t segment_version = 11;
 
 } // namespace warren::node
 

@@ -205,7 +205,7 @@ void tell_other_library(const HostPlan& plan, const Start& start,
                         std::vector<std::string>& environment) {
     environment.insert(environment.begin() + 1,
                        {"PMI_FD=" + std::to_string(plan.ranks[start.rank].manager),
-                        "PMI_RANK=" + std::to_string(plan.first_rank + start.rank),
+                        "PMI_RANK=" + std::to_string(plan.number_of(start.rank)),
                         "PMI_SIZE=" + std::to_string(plan.ranks.size())});
     // UCX would put hooks into the C library's code, which all copies share, and several at once
     // crash.
@@ -215,7 +215,7 @@ void tell_other_library(const HostPlan& plan, const Start& start,
 std::vector<std::string> environment_of(const Start& start) {
     const HostPlan::Rank& rank = start.plan->ranks[start.rank];
     std::vector<std::string> environment = start.plan->programs[rank.program].environment;
-    environment[0] = "WARREN_RANK=" + std::to_string(start.plan->first_rank + start.rank);
+    environment[0] = "WARREN_RANK=" + std::to_string(start.plan->number_of(start.rank));
     if (rank.manager >= 0) {
         tell_other_library(*start.plan, start, environment);
     }
@@ -278,7 +278,7 @@ void* run_rank(void* argument) {
     if (!has_fibres(plan)) {
         report_start(start->rank);
         // Debuggers and top show this name.
-        const std::string name = "rank " + std::to_string(plan.first_rank + start->rank);
+        const std::string name = "rank " + std::to_string(plan.number_of(start->rank));
         pthread_setname_np(pthread_self(), name.c_str());
         make_signal_stack();
         if (!take_own(plan, rank)) {
@@ -508,7 +508,7 @@ int main(int argc, char** argv) {
     for (std::uint32_t rank = 0; rank < plan.ranks.size(); ++rank) {
         if (stacks == nullptr ||
             !start_rank(stacks + rank * bytes, bytes, new Start{&plan, rank, former, {}})) {
-            complain("a thread for rank " + std::to_string(plan.first_rank + rank) + " with " +
+            complain("a thread for rank " + std::to_string(plan.number_of(rank)) + " with " +
                      std::to_string(bytes >> 10) + " kB of stack: " + std::strerror(errno) +
                      " (the limits of processes, ulimit -u, of memory, ulimit -v, and of mappings, "
                      "sysctl vm.max_map_count)");

@@ -1,11 +1,15 @@
 #include "launch/mpiexec/command_line.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
 #include <string_view>
+#include <utility>
 
 #include "launch/mpiexec/errors.hpp"
 #include "launch/mpiexec/options.hpp"
-#include "mpi/job/segment.hpp"
 
 namespace warren::launch {
 
@@ -58,18 +62,10 @@ Error Parser::finish_program() {
                     made_.programs.empty() ? "no program to run; mpiexec --help explains"
                                            : "no program between ':' and the next ':' or the end");
     }
-    if (program_.ranks_per_node != 0 && !program_.ranks_given) {
-        program_.ranks = program_.ranks_per_node;
-    } else if (program_.ranks_per_node != 0 && program_.ranks > program_.ranks_per_node) {
-        return fail(exit_usage,
-                    "%u ranks of %s, %u per node, need more than one node, and this version of "
-                    "Warren starts ranks on its own node only",
-                    program_.ranks, program_.arguments[0].c_str(), program_.ranks_per_node);
-    }
     made_.programs.push_back(std::move(program_));
     program_ = {};
-    if (made_.ranks() > node::rank_limit) {
-        return fail(exit_usage, "a node holds at most %u ranks", node::rank_limit);
+    if (made_.ranks() > world_limit) {
+        return fail(exit_usage, "a job has at most %u ranks", world_limit);
     }
     return {};
 }
@@ -196,6 +192,53 @@ Error check_combinations(const CommandLine& line) {
         return fail(exit_usage, "--keep-going needs ranks that fail alone, which threads of one "
                                 "process do not; use --ranks processes");
     }
+    return {};
+}
+
+Error expand_config_file(std::vector<std::string>& words) {
+    // Before a program's name; the standard has it alone.
+    const auto found = std::find_if(words.begin(), words.end(), [](const std::string& word) {
+        return word == "-configfile" || word == "--configfile" || word.empty() || word[0] != '-';
+    });
+    if (found == words.end() || found->empty() || (*found)[0] != '-') {
+        return {};
+    }
+    if (found + 1 == words.end()) {
+        return fail(exit_usage, "option %s needs a value", found->c_str());
+    }
+    const std::string path = found[1];
+    std::ifstream file(path);
+    if (!file) {
+        return fail(exit_usage, "option %s %s: %s", found->c_str(), path.c_str(),
+                    std::strerror(errno));
+    }
+    std::vector<std::string> expanded(words.begin(), found);
+    bool first = true;
+    std::string whole;
+    for (std::string line; std::getline(file, line);) {
+        if (line.ends_with('\\')) {
+            whole += line.substr(0, line.size() - 1) + " ";
+            continue;
+        }
+        whole += line;
+        std::istringstream parts(whole.substr(0, whole[0] == '#' ? 0 : std::string::npos));
+        whole.clear();
+        std::string word;
+        if (!(parts >> word)) {
+            continue;
+        }
+        if (!std::exchange(first, false)) {
+            expanded.emplace_back(":");
+        }
+        do {
+            expanded.push_back(word);
+        } while (parts >> word);
+    }
+    if (found + 2 != words.end()) {
+        return fail(exit_usage, "option %s %s: nothing may follow it, and '%s' does",
+                    found->c_str(), path.c_str(), found[2].c_str());
+    }
+    words = std::move(expanded);
     return {};
 }
 

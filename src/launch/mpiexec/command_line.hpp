@@ -57,9 +57,9 @@ struct HwlocSharing {
 struct Program {
     std::uint32_t ranks = 1;
     bool ranks_given = false;
-    std::uint32_t ranks_per_node = 0;   // that may be; 0: not said
     std::vector<std::string> arguments; // the first is the program as written
     std::string directory = {};         // empty: where mpiexec was started
+    std::string search = {};            // folders to look for the program in; empty: PATH
     std::vector<EnvironmentSetting> environment = {};
 };
 
@@ -93,12 +93,25 @@ struct CommandLine {
     bool steals = true;
     bool keeps_going = false; // a rank that fails does not end the others
     double timeout_s = 0;     // 0: none
+    std::string hosts;        // as written; read by plan_hosts (hosts.hpp)
+    std::string hostfile;
+    std::uint32_t ranks_per_node = 0; // most that may be; 0: as slots say
+    bool dealt = false;               // ranks go round the nodes in turn
+    std::string launcher;  // starts agents: ssh, srun, fork or a command; empty: by the hosts
+    bool by_slurm = false; // the hosts are those of a Slurm allocation
+    std::vector<std::string> notes; // what the user should know of options that change nothing
 
     std::uint32_t ranks() const;
 };
 
 // Refuses options that contradict each other. The error names them and says why.
 Error check_combinations(const CommandLine& line);
+
+// The most ranks of a job.
+inline constexpr std::uint32_t world_limit = 1U << 30;
+
+// Replaces -configfile by the words of its file: a program per line. Error: there is no such file.
+Error expand_config_file(std::vector<std::string>& words);
 
 // Reads the words of the command line (without the launcher's own name). An error names the option
 // and what it needs.

@@ -1,13 +1,18 @@
 #include "launch/mpiexec/command_line.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <set>
 #include <string>
 #include <string_view>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
+#include "launch/mpiexec/hosts.hpp"
 #include "launch/mpiexec/options.hpp"
 #include "mpi/job/segment.hpp"
 
@@ -127,7 +132,7 @@ TEST(CommandLine, WhatOtherLaunchersNeedIsAccepted) {
 TEST(CommandLine, ErrorsNameTheOptionAndTheValue) {
     EXPECT_NE(refused({"-n", "zero", "a"}).find("'zero'"), std::string::npos);
     EXPECT_NE(refused({"-n", "0", "a"}).find("-n"), std::string::npos);
-    EXPECT_NE(refused({"-n", "99999999999999999999", "a"}).find(std::to_string(node::rank_limit)),
+    EXPECT_NE(refused({"-n", "99999999999999999999", "a"}).find(std::to_string(world_limit)),
               std::string::npos);
     EXPECT_NE(refused({"-n"}).find("needs a value"), std::string::npos);
     EXPECT_NE(refused({"--frobnicate", "a"}).find("--frobnicate"), std::string::npos);
@@ -229,19 +234,94 @@ TEST(CommandLine, TheNumberOfRanksIsGivenOnce) {
     EXPECT_EQ(parsed({"-n", "2", "a", ":", "-n", "3", "b"}).ranks(), 5U);
 }
 
+// "ranks: host=ranks …"; no hosts: this node alone.
+std::string planned(const std::vector<std::string>& words) {
+    CommandLine line = parsed(words);
+    std::vector<Host> hosts;
+    Error error = plan_hosts(line, hosts);
+    const std::unique_ptr<ErrorRecord> record(error.take());
+    std::string text = record ? record->text : std::to_string(line.ranks()) + ":";
+    for (const Host& host : hosts) {
+        text += " " + host.name + "=" + std::to_string(host.ranks);
+    }
+    return text;
+}
+
 TEST(CommandLine, HostsMayBeThisNode) {
-    EXPECT_EQ(parsed({"-host", "localhost", "-n", "2", "a"}).ranks(), 2U);
-    EXPECT_EQ(parsed({"--hosts=localhost:2,localhost", "a"}).ranks(), 1U);
-    EXPECT_NE(refused({"-host", "192.0.2.1", "a"}).find("own node only"), std::string::npos);
-    EXPECT_NE(refused({"-hostfile", "/nonexistent", "a"}).find("No such file"), std::string::npos);
+    EXPECT_EQ(planned({"-host", "localhost", "-n", "2", "a"}), "2:");
+    EXPECT_EQ(planned({"--hosts=localhost:2,127.0.0.1", "-n", "3", "a"}), "3:");
+    EXPECT_EQ(planned({"-H", "192.0.2.1", "a"}), "1: 192.0.2.1=1");
+    EXPECT_EQ(planned({"-hosts", "a:2,b:2", "a"}), "4: a=2 b=2");
+    EXPECT_EQ(planned({"-hosts", "a,b", "-ppn", "3", "a"}), "6: a=3 b=3");
+    EXPECT_EQ(planned({"-hosts", "a:2,b:2", "-n", "3", "--map-by", "node", "a"}), "3: a=2 b=1");
+    EXPECT_EQ(planned({"-host", "localhost", "--launcher", "fork", "a"}), "1: localhost=1");
+    EXPECT_NE(planned({"-hostfile", "/nonexistent", "a"}).find("No such file"), std::string::npos);
+    EXPECT_NE(refused({"-host", "a", "b", ":", "-host", "c", "d"}).find("programs share them"),
+              std::string::npos);
 }
 
 TEST(CommandLine, RanksPerNodeAreThoseOfOneNode) {
-    EXPECT_EQ(parsed({"-ppn", "2", "-n", "2", "a"}).ranks(), 2U);
-    EXPECT_EQ(parsed({"-n", "2", "-ppn", "4", "a"}).ranks(), 2U);
-    EXPECT_EQ(parsed({"-npernode", "3", "a"}).ranks(), 3U);
-    EXPECT_NE(refused({"-ppn", "2", "-n", "4", "a"}).find("more than one node"), std::string::npos);
+    EXPECT_EQ(planned({"-ppn", "2", "-n", "2", "a"}), "2:");
+    EXPECT_EQ(planned({"-n", "2", "-ppn", "4", "a"}), "2:");
+    EXPECT_EQ(planned({"-npernode", "3", "a"}), "3:");
+    EXPECT_EQ(planned({"--map-by", "ppr:3:node", "a"}), "3:");
+    EXPECT_NE(planned({"-ppn", "1", "-n", "4", "a"}).find("need 4 nodes, and there is one"),
+              std::string::npos);
     EXPECT_NE(refused({"-ppn", "0", "a"}).find("needs a number"), std::string::npos);
+}
+
+TEST(CommandLine, OptionsOfOtherLaunchersAreUnderstoodOrAnswered) {
+    const CommandLine line = parsed({"-c",
+                                     "4",
+                                     "--map-by",
+                                     "core",
+                                     "--rank-by",
+                                     "slot",
+                                     "--mca",
+                                     "btl_tcp_if_include",
+                                     "eth1",
+                                     "-soft",
+                                     "1:4",
+                                     "-iface",
+                                     "ib0",
+                                     "-path",
+                                     "/opt/bin",
+                                     "-initial-errhandler",
+                                     "mpi_errors_are_fatal",
+                                     "-bootstrap",
+                                     "slurm",
+                                     "a"});
+    EXPECT_EQ(line.ranks(), 4U);
+    ASSERT_EQ(line.notes.size(), 1U);
+    EXPECT_NE(line.notes[0].find("-iface eth1"), std::string::npos);
+    EXPECT_EQ(line.environment[0].value, "tcp,ib0");
+    EXPECT_EQ(line.programs[0].search, "/opt/bin");
+    EXPECT_EQ(line.launcher, "srun");
+    EXPECT_EQ(parsed({"--launcher", "ip netns exec {host}", "a"}).launcher, "ip netns exec {host}");
+    EXPECT_NE(refused({"--launcher", "rsh", "a"}).find("'rsh'"), std::string::npos);
+    EXPECT_NE(refused({"--map-by", "socket:PE=4", "a"}).find("--bind-to"), std::string::npos);
+    EXPECT_NE(refused({"-arch", "vax", "a"}).find("this node is"), std::string::npos);
+    EXPECT_NE(refused({"-file", "x", "a"}).find("-configfile"), std::string::npos);
+    EXPECT_NE(refused({"--output-filename", "x", "a"}).find("WARREN_RANK"), std::string::npos);
+    EXPECT_NE(refused({"-initial-errhandler", "mpi_errors_return", "a"}).find("set_errhandler"),
+              std::string::npos);
+}
+
+TEST(CommandLine, ConfigurationFilesHaveAProgramPerLine) {
+    char name[] = "/tmp/warren-configfile-test-XXXXXX";
+    close(mkstemp(name));
+    std::ofstream(name) << "# both\n-n 2 a x\n\n-n 3 \\\nb y\n";
+    std::vector<std::string> words{"-l", "-configfile", name};
+    EXPECT_FALSE(expand_config_file(words));
+    EXPECT_EQ(words,
+              (std::vector<std::string>{"-l", "-n", "2", "a", "x", ":", "-n", "3", "b", "y"}));
+    words = {"-configfile", name, "c"};
+    Error error = expand_config_file(words);
+    EXPECT_NE(std::unique_ptr<ErrorRecord>(error.take()), nullptr);
+    words = {"program", "-configfile", name};
+    EXPECT_FALSE(expand_config_file(words));
+    EXPECT_EQ(words.size(), 3U);
+    std::remove(name);
 }
 
 TEST(CommandLine, HelpNamesTheVariablesOfARank) {
@@ -251,7 +331,7 @@ TEST(CommandLine, HelpNamesTheVariablesOfARank) {
 
 TEST(CommandLine, TheSumOfAllProgramsIsLimited) {
     const std::string most = std::to_string(node::rank_limit);
-    EXPECT_NE(refused({"-n", most, "a", ":", "b"}).find("at most"), std::string::npos);
+    EXPECT_NE(planned({"-n", most, "a", ":", "b"}).find("at most"), std::string::npos);
 }
 
 TEST(CommandLine, HelpHasEveryOptionOfTheTable) {

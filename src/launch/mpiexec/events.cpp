@@ -20,7 +20,9 @@ bool Events::open() {
 
 void Events::watch(int descriptor, Source source, std::uint32_t number) {
     epoll_event event = {};
-    event.events = source == Source::sink ? EPOLLOUT : EPOLLIN;
+    const bool writes =
+        source == Source::sink || source == Source::input_taken || source == Source::link_takes;
+    event.events = writes ? EPOLLOUT : EPOLLIN;
     event.data.u64 = static_cast<std::uint64_t>(source) << 32 | number;
     epoll_ctl(descriptor_, EPOLL_CTL_ADD, descriptor, &event);
 }

@@ -18,7 +18,10 @@ enum class Source : std::uint32_t {
     signals,
     all_output,
     sink,
-    input
+    input,
+    input_taken, // there is room for more of rank 0's standard input
+    link,        // of an agent to mpiexec: frames
+    link_takes   // and room for more of them
 };
 
 struct Event {

@@ -125,6 +125,7 @@ bool ForkedStart::answer(int timeout_ms, std::vector<Started>* started) {
 bool ForkedStart::start(const SpawnRequest& request) {
     ForkRequest wanted;
     wanted.rank = request.rank;
+    wanted.world_rank = request.world_rank;
     wanted.lifeline_number = request.lifeline_number;
     if (request.processors != nullptr) {
         if (CpuSet::bytes() > sizeof wanted.processors) {

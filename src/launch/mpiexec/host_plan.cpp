@@ -130,6 +130,7 @@ Error HostPlan::write(int& descriptor) const {
     Writer writer;
     writer.number(magic);
     writer.number(first_rank);
+    writer.number(rank_stride);
     writer.descriptor(reports);
     writer.number(stack_bytes);
     writer.number(verbose ? 1 : 0);
@@ -203,6 +204,7 @@ Error HostPlan::read(int descriptor, HostPlan& plan) {
     plan = {};
     bool sound = reader.number() == magic;
     plan.first_rank = static_cast<std::uint32_t>(reader.number());
+    plan.rank_stride = static_cast<std::uint32_t>(reader.number());
     plan.reports = reader.descriptor();
     plan.stack_bytes = reader.number();
     plan.verbose = reader.number() != 0;

@@ -38,6 +38,7 @@ struct HostPlan {
     };
 
     std::uint32_t first_rank = 0;
+    std::uint32_t rank_stride = 1; // between the numbers in the world of ranks that follow
     int reports = -1;
     std::uint64_t stack_bytes = 0; // of a rank; 0: as large as a process's would be
     // Ranks are fibres, run by a worker on each of these processors; empty: ranks are threads.
@@ -61,6 +62,9 @@ struct HostPlan {
     std::vector<int> kept; // descriptors that ranks keep beside these: of the library
     std::vector<Program> programs;
     std::vector<Rank> ranks; // of this process, in order
+
+    // WARREN_RANK of one of them.
+    std::uint32_t number_of(std::uint32_t rank) const { return first_rank + rank * rank_stride; }
 
     // Writes it to a new file. Errors: class exit_failure.
     Error write(int& descriptor) const;

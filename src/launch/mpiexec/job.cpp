@@ -36,6 +36,7 @@ void report_other_libraries(const JobState& job, const JobPlan& plan, Report& re
 } // namespace
 
 int Job::run() {
+    plan_.agent = state_.agent;
     if (watch_.open() && make_plan(state_.line, state_.report, plan_) && start_.prepare()) {
         if (!start_.start_processes()) {
             watch_.end_job(0, ""); // the report has the failure

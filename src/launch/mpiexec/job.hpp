@@ -19,7 +19,8 @@ namespace warren::launch {
 
 class Job {
   public:
-    explicit Job(const CommandLine& line) : state_(line) {}
+    // `agent`: of this node, in a job of several; null: this node is all.
+    explicit Job(const CommandLine& line, Agent* agent = nullptr) : state_(line, agent) {}
 
     // Runs the job; the exit code of mpiexec.
     int run();

@@ -187,7 +187,8 @@ bool plan_processors(const CommandLine& line, Report& report, JobPlan& plan) {
     }
     if (line.report_bindings) {
         for (std::uint32_t rank = 0; rank < line.ranks(); ++rank) {
-            report.say("rank " + std::to_string(rank) +
+            report.say("rank " +
+                       std::to_string(plan.agent ? plan.agent->plan.world_rank(rank) : rank) +
                        (plan.bindings.sets.empty()
                             ? " is not bound (CPUs " + allowed.text() + ")"
                             : " is bound to " + plan.bindings.names[rank] + " (CPUs " +

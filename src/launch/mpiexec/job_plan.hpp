@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "launch/mpiexec/agent.hpp"
 #include "launch/mpiexec/binding.hpp"
 #include "launch/mpiexec/command_line.hpp"
 #include "launch/mpiexec/program.hpp"
@@ -16,6 +17,7 @@
 namespace warren::launch {
 
 struct JobPlan {
+    const Agent* agent = nullptr; // of this node, in a job of several
     std::deque<ResolvedProgram> programs;
     std::vector<bool> own_allocators;   // of programs of threads or fibres: whether they have them
     std::string host_path;              // of ranks that are threads or fibres

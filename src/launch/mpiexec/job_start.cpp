@@ -15,6 +15,8 @@
 #include "launch/mpiexec/limits.hpp"
 #include "launch/mpiexec/outcome.hpp"
 #include "launch/mpiexec/own_place.hpp"
+#include "mpi/job/book.hpp"
+#include "mpi/job/node_map.hpp"
 
 namespace warren::launch {
 
@@ -51,7 +53,7 @@ void find_foreign_libraries(JobState& job, const ResolvedProgram& program,
 } // namespace
 
 JobStart::~JobStart() {
-    for (const int descriptor : {null_input_, segment_number_, lifeline_number_}) {
+    for (const int descriptor : {null_input_, segment_number_, lifeline_number_, book_number_}) {
         if (descriptor >= 0) {
             close(descriptor);
         }
@@ -86,6 +88,7 @@ bool JobStart::has_room() {
 bool JobStart::make_segment() {
     const node::SegmentOptions options = {.ranks = job_.line.ranks(),
                                           .cores = plan_.processors,
+                                          .nodes = job_.agent ? job_.agent->plan.nodes() : 1,
                                           .verbose = job_.line.verbose,
                                           .keeps_going = job_.line.keeps_going,
                                           .crowded = job_.has_fibres(),
@@ -93,6 +96,18 @@ bool JobStart::make_segment() {
     if (Error error = node::Segment::create(options, job_.segment)) {
         job_.report.fail(exit_failure, error);
         return false;
+    }
+    if (job_.agent != nullptr) {
+        const NodePlan& plan = job_.agent->plan;
+        *job_.segment.at(node::node_place) = {.node = plan.node,
+                                              .nodes = plan.nodes(),
+                                              .world_size = plan.world_size,
+                                              .dealt = plan.dealt ? 1U : 0U,
+                                              .secret = plan.secret};
+        if (plan.nodes() > 1) {
+            std::copy(plan.first_ranks.begin(), plan.first_ranks.end(),
+                      job_.segment.at(node::first_ranks));
+        }
     }
     const std::uint64_t committed = job_.segment.header().committed_bytes;
     if (Error error = check_memory_room(committed)) {
@@ -131,12 +146,29 @@ bool JobStart::open_descriptors() {
                          std::string("descriptors of mpiexec itself: ") + std::strerror(errno));
         return false;
     }
-    return true;
+    return job_.agent == nullptr || open_book();
+}
+
+// What ranks know of the other nodes.
+bool JobStart::open_book() {
+    int book = -1;
+    if (Error error = node::Book::create(job_.agent->plan.names, book)) {
+        job_.report.fail(exit_failure, error);
+        return false;
+    }
+    book_number_ = number_for_ranks(book, F_DUPFD); // they inherit it
+    close(book);
+    job_.book = book_number_;
+    if (book_number_ < 0) {
+        job_.report.fail(exit_failure,
+                         std::string("descriptors of mpiexec itself: ") + std::strerror(errno));
+    }
+    return book_number_ >= 0;
 }
 
 // The environment of each program's processes, or of the host process and each rank in it.
 bool JobStart::make_environments() {
-    RankEnvironment environment = {.size = job_.line.ranks(),
+    RankEnvironment environment = {.size = job_.world_size(),
                                    .segment = segment_number_,
                                    .lifeline = lifeline_number_,
                                    .ranks_here = job_.has_host() ? job_.line.ranks()
@@ -147,10 +179,13 @@ bool JobStart::make_environments() {
     if (!topology_.publish(environment)) {
         return false;
     }
+    if (book_number_ >= 0) {
+        environment.more.push_back({"WARREN_BOOK", std::to_string(book_number_)});
+    }
     if (job_.has_host()) {
         host_environment_.build(job_.line.environment, plan_.programs[0].settings(), environment,
                                 environ);
-        environment = {.size = job_.line.ranks(), .job = job_.name, .more = environment.more};
+        environment = {.size = job_.world_size(), .job = job_.name, .more = environment.more};
     }
     for (ResolvedProgram& program : plan_.programs) {
         RankEnvironment own = environment;
@@ -247,7 +282,7 @@ bool JobStart::open_streams(std::uint32_t number, int& output, int& errors) {
                 writers.push_back(rank);
             }
         }
-        tag = "[" + describe_ranks(writers) + "] ";
+        tag = "[" + describe_ranks(job_.world_ranks(writers)) + "] ";
     }
     return job_.output.add(number, tag, output, errors);
 }
@@ -259,8 +294,8 @@ bool JobStart::start_program(std::uint32_t number, Spawner& spawner) {
     int output = -1;
     int errors = -1;
     if (!open_streams(number, output, errors)) {
-        job_.report.fail(exit_failure,
-                         "rank " + std::to_string(first) + ": pipes: " + std::strerror(errno));
+        job_.report.fail(exit_failure, "rank " + std::to_string(job_.world_rank(first)) +
+                                           ": pipes: " + std::strerror(errno));
         return false;
     }
     ForkedProgram* forked = forked_programs_[job_.ranks[first].program].get();
@@ -291,13 +326,17 @@ bool JobStart::start_process(std::uint32_t number, SpawnRequest request, Spawner
     const std::uint32_t first = process.first_rank;
     int lifeline[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, lifeline) != 0) {
-        job_.report.fail(exit_failure, "rank " + std::to_string(first) +
+        job_.report.fail(exit_failure, "rank " + std::to_string(job_.world_rank(first)) +
                                            ": a socket pair: " + std::strerror(errno));
         return false;
     }
     process.lifeline = lifeline[0];
     request.rank = first;
-    request.standard_input = first == 0 ? job_.input.open() : null_input_;
+    request.world_rank = job_.world_rank(first);
+    const bool reads = request.world_rank == 0;
+    request.standard_input = !reads       ? null_input_
+                             : job_.agent ? job_.input.open_relay(null_input_)
+                                          : job_.input.open();
     if (job_.input.active()) {
         job_.output.expect_questions();
     }
@@ -389,7 +428,7 @@ void JobStart::not_started(const SpawnFailure& failure) {
     const int code = failure.error_number == EACCES   ? exit_not_executable
                      : failure.error_number == ENOENT ? exit_not_found
                                                       : exit_failure;
-    std::string message = "rank " + std::to_string(failure.rank) + " (" +
+    std::string message = "rank " + std::to_string(job_.world_rank(failure.rank)) + " (" +
                           plan_.programs[rank.program].name() + "): " + failure.step + ": " +
                           std::strerror(failure.error_number);
     if (failure.error_number == EAGAIN) {

@@ -44,6 +44,7 @@ class JobStart {
     };
 
     bool open_descriptors();
+    bool open_book();
     int number_for_ranks(int descriptor, int command) const;
     bool has_room();
     bool make_segment();
@@ -76,9 +77,10 @@ class JobStart {
         forked_programs_; // by program; null: all are executed
     Environment host_environment_;
     int null_input_ = -1;
-    // The numbers of a rank's descriptors. Both are taken in mpiexec.
+    // The numbers of a rank's descriptors. They are taken in mpiexec.
     int segment_number_ = -1;
     int lifeline_number_ = -1;
+    int book_number_ = -1; // in a job of several nodes
     rlimit former_descriptors_ = {};
     bool descriptors_raised_ = false;
 };

@@ -74,10 +74,10 @@ void JobStart::describe_programs(HostPlan& plan) {
 // to `inherited`. False, with errno, when there is none; `what` says which.
 bool JobStart::connect_rank(std::uint32_t rank, HostPlan& plan, std::vector<int>& inherited,
                             std::string& what) {
-    what = "rank " + std::to_string(rank) + ": pipes";
+    what = "rank " + std::to_string(job_.world_rank(rank)) + ": pipes";
     HostPlan::Rank& planned = plan.ranks.emplace_back();
     planned.program = job_.ranks[rank].program;
-    planned.input = rank == 0 ? STDIN_FILENO : -1;
+    planned.input = job_.world_rank(rank) == 0 ? STDIN_FILENO : -1;
     if (rank % plan_.ranks_per_stream != 0) {
         planned.output = plan.ranks[rank - 1].output;
         planned.errors = plan.ranks[rank - 1].errors;
@@ -87,7 +87,7 @@ bool JobStart::connect_rank(std::uint32_t rank, HostPlan& plan, std::vector<int>
         return false;
     }
     if (!job_.line.library.empty()) {
-        what = "rank " + std::to_string(rank) + ": a socket pair";
+        what = "rank " + std::to_string(job_.world_rank(rank)) + ": a socket pair";
         int ends[2];
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
             return false;
@@ -116,6 +116,11 @@ void JobStart::describe_host(HostPlan& plan) {
     plan.stack_bytes = job_.line.stack_bytes;
     plan.kept = topology_.descriptors();
     plan.kept.insert(plan.kept.end(), {segment_number_, lifeline_number_});
+    if (book_number_ >= 0) {
+        plan.kept.push_back(book_number_);
+    }
+    plan.first_rank = job_.world_rank(0);
+    plan.rank_stride = job_.world_rank(1) - plan.first_rank;
 }
 
 // Connects all ranks and writes the plan to a file that the host inherits. -1: the report has the

@@ -6,10 +6,15 @@
 
 namespace warren::launch {
 
-JobState::JobState(const CommandLine& its_line)
+JobState::JobState(const CommandLine& its_line, Agent* its_agent)
     : line(its_line),
+      agent(its_agent),
       started_ns(monotonic_ns()),
-      name(std::to_string(getpid()) + "." + std::to_string(started_ns)) {}
+      name(std::to_string(getpid()) + "." + std::to_string(started_ns)) {
+    if (agent != nullptr) {
+        output.send_to(agent->link);
+    }
+}
 
 JobState::~JobState() {
     const auto end = [](int descriptor) {

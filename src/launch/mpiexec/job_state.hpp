@@ -8,12 +8,14 @@
 // Thread rule: mpiexec's only thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <sys/types.h>
 #include <unordered_map>
 #include <vector>
 
+#include "launch/mpiexec/agent.hpp"
 #include "launch/mpiexec/command_line.hpp"
 #include "launch/mpiexec/events.hpp"
 #include "launch/mpiexec/guardian.hpp"
@@ -47,7 +49,7 @@ struct JobProcess {
 };
 
 struct JobState {
-    explicit JobState(const CommandLine& its_line);
+    JobState(const CommandLine& its_line, Agent* its_agent);
     ~JobState();
     JobState(const JobState&) = delete;
     JobState& operator=(const JobState&) = delete;
@@ -55,10 +57,23 @@ struct JobState {
     bool has_host() const { return line.rank_kind != RankKind::process; }
     bool has_fibres() const { return line.rank_kind == RankKind::fibre; }
 
+    std::uint32_t world_size() const { return agent ? agent->plan.world_size : line.ranks(); }
+    // Ranks of this node are numbered from 0 here; what the user sees is their rank in the world.
+    std::uint32_t world_rank(std::uint32_t rank) const {
+        return agent ? agent->plan.world_rank(rank) : rank;
+    }
+    std::vector<std::uint32_t> world_ranks(std::vector<std::uint32_t> here) const {
+        std::transform(here.begin(), here.end(), here.begin(),
+                       [this](std::uint32_t rank) { return world_rank(rank); });
+        return here;
+    }
+
     const CommandLine& line;
+    Agent* const agent; // null: the job is on this node alone
     std::uint64_t started_ns;
     std::string name; // WARREN_JOB
     node::Segment segment;
+    int book = -1; // of the other nodes (mpi/job/book.hpp), JobStart's; -1: there are none
     Guardian guardian;
     pid_t group = 0; // the guardian's number, also after its end
     std::vector<JobRank> ranks;
@@ -69,7 +84,7 @@ struct JobState {
     Events events;
     RankOutput output;
     TerminalInput input;
-    Report report{output, line.verbose};
+    Report report{output, line.verbose, agent != nullptr ? &agent->link : nullptr};
 };
 
 } // namespace warren::launch

@@ -81,6 +81,9 @@ bool JobWatch::open() {
         return false;
     }
     job_.events.watch(signals_, Source::signals);
+    if (job_.agent != nullptr) {
+        job_.events.watch(job_.agent->link.input(), Source::link);
+    }
     if (job_.line.timeout_s > 0) {
         time_limit_ns_ = job_.started_ns + static_cast<std::uint64_t>(job_.line.timeout_s * 1e9);
     }
@@ -91,6 +94,7 @@ void JobWatch::run() {
     while (job_.alive > 0 ||
            (linger_until_ns_ > monotonic_ns() && job_.output.open_streams() > 0)) {
         update_input();
+        update_link();
         bool signals = false;
         for (const Event& event : job_.events.wait(milliseconds_to_deadline())) {
             if (event.source == Source::signals) {
@@ -113,9 +117,7 @@ void JobWatch::take(const Event& event) {
         job_.output.read_some();
         break;
     case Source::lifeline:
-        // A byte: a rank aborts. The end of it: the process ends, which SIGCHLD tells.
-        job_.events.forget(job_.processes[event.number].lifeline);
-        look_for_recorded_end();
+        read_lifeline(job_.processes[event.number]);
         break;
     case Source::reports:
         read_reports(job_.processes[event.number]);
@@ -129,7 +131,10 @@ void JobWatch::take(const Event& event) {
     case Source::input:
         job_.input.pass_on();
         break;
-    default: // a sink takes more: the loop's end
+    case Source::link:
+        read_link();
+        break;
+    default: // a sink, the link or rank 0 takes more: the loop's end
         break;
     }
 }
@@ -147,27 +152,31 @@ void JobWatch::update_input() {
 void JobWatch::take_signals() {
     signalfd_siginfo signal;
     while (read(signals_, &signal, sizeof signal) == static_cast<ssize_t>(sizeof signal)) {
-        const int number = static_cast<int>(signal.ssi_signo);
-        switch (number) {
-        case SIGCHLD:
-            take_ended();
-            break;
-        case SIGINT:
-        case SIGTERM:
-        case SIGHUP:
-            forward(number);
-            break;
-        case SIGTSTP:
-            stop();
-            break;
-        case SIGUSR1:
-        case SIGQUIT:
-            print_states();
-            break;
-        default: // SIGCONT, SIGUSR2
-            signal_ranks(number);
-            break;
-        }
+        take_signal(static_cast<int>(signal.ssi_signo));
+    }
+}
+
+// mpiexec's own, or one that it has sent its agent.
+void JobWatch::take_signal(int number) {
+    switch (number) {
+    case SIGCHLD:
+        take_ended();
+        break;
+    case SIGINT:
+    case SIGTERM:
+    case SIGHUP:
+        forward(number);
+        break;
+    case SIGTSTP:
+        stop();
+        break;
+    case SIGUSR1:
+    case SIGQUIT:
+        print_states();
+        break;
+    default: // SIGCONT, SIGUSR2
+        signal_ranks(number);
+        break;
     }
 }
 
@@ -237,15 +246,19 @@ void JobWatch::judge_end(const std::vector<std::uint32_t>& ranks, pid_t pid, int
     EndedRanks ended = gravest(ranks, job_.segment, WIFSIGNALED(wait_status));
     ended.pid = pid;
     ended.wait_status = wait_status;
-    ended.program = plan_.programs[job_.ranks[ended.ranks.front()].program].name();
+    const JobRank& first = job_.ranks[ended.ranks.front()];
+    const std::vector<std::uint32_t> here =
+        std::exchange(ended.ranks, job_.world_ranks(ended.ranks));
+    ended.program = plan_.programs[first.program].name();
     ended.forwarded_signal = forwarded_;
-    ended.overflowed = job_.processes[job_.ranks[ended.ranks.front()].process].overflowed;
+    ended.overflowed = job_.processes[first.process].overflowed;
     if (ended.state == node::RankStage::not_started) {
         ended.others_initialised = any_initialised();
         if (!ended_without_init_) {
             ended_without_init_ = true;
             first_without_init_ = ended;
             look_again_ns_ = monotonic_ns() + look_again_ns;
+            tell_without_init();
         }
     }
     Outcome outcome = judge(ended);
@@ -263,8 +276,7 @@ void JobWatch::judge_end(const std::vector<std::uint32_t>& ranks, pid_t pid, int
                (outcome.verdict == Verdict::ends_job && job_.line.keeps_going)) {
         job_.report.fail(outcome.exit_code, outcome.message);
         if (ended.state == node::RankStage::finalised && !job_.line.keeps_going) {
-            failed_after_finalize_.insert(failed_after_finalize_.end(), ended.ranks.begin(),
-                                          ended.ranks.end());
+            failed_after_finalize_.insert(failed_after_finalize_.end(), here.begin(), here.end());
             look_for_waits_ns_ = monotonic_ns() + look_for_waits_ns;
         }
     } else if (outcome.verdict == Verdict::ends_job) {
@@ -291,7 +303,8 @@ void JobWatch::look_for_recorded_end() {
         return;
     }
     const std::uint32_t rank = std::min(header.end_rank, job_.segment.ranks() - 1);
-    const Outcome outcome = recorded_end(header, plan_.programs[job_.ranks[rank].program].name());
+    const Outcome outcome = recorded_end(header, job_.world_rank(rank),
+                                         plan_.programs[job_.ranks[rank].program].name());
     job_.output.drain(job_.ranks[rank].streams);
     // A rank that failed alone before explains less than this.
     job_.report.take_back();
@@ -322,9 +335,10 @@ void JobWatch::look_for_vain_waits() {
     const std::vector<std::uint32_t> waiting =
         vain_waits(job_.segment, ended, failed_after_finalize_, now);
     if (!waiting.empty()) {
-        job_.report.say((waiting.size() == 1 ? "rank " : "ranks ") + describe_ranks(waiting) +
+        job_.report.say((waiting.size() == 1 ? "rank " : "ranks ") +
+                        describe_ranks(job_.world_ranks(waiting)) +
                         (waiting.size() == 1 ? " waits" : " wait") + " for what rank " +
-                        describe_ranks(failed_after_finalize_) +
+                        describe_ranks(job_.world_ranks(failed_after_finalize_)) +
                         ", which has finalised and failed, will not do; the job is ended");
         end_job(job_.report.exit_code(), "");
     }
@@ -344,6 +358,9 @@ void JobWatch::forward(int number) {
 
 void JobWatch::stop() {
     signal_ranks(SIGTSTP);
+    if (job_.agent != nullptr) {
+        return; // it has to hear of SIGCONT
+    }
     kill(getpid(), SIGSTOP);
     // Here again after SIGCONT, which take_signals() passes on.
 }
@@ -354,6 +371,9 @@ void JobWatch::end_job(int exit_code, const std::string& message) {
         return;
     }
     ending_ = Ending::asked;
+    if (job_.agent != nullptr) {
+        job_.agent->link.send(FrameKind::ends_job);
+    }
     signal_ranks(SIGTERM);
     signal_ranks(SIGCONT);
     kill_at_ns_ = monotonic_ns() + failure_grace_ns;
@@ -481,7 +501,8 @@ void JobWatch::read_reports(JobProcess& process) {
 
 // A host of fibres knows: nothing will happen any more.
 void JobWatch::all_ranks_wait() {
-    if (ending_ == Ending::not_yet) {
+    // Messages of other nodes may come.
+    if (ending_ == Ending::not_yet && job_.agent == nullptr) {
         print_states();
         end_job(exit_deadlock, "deadlock: all ranks that have not ended wait, for what none of "
                                "them will do; the job is ended");
@@ -509,7 +530,7 @@ void JobWatch::serve_manager(std::uint32_t rank) {
     if (abort.asked && ending_ == Ending::not_yet) {
         job_.output.drain(job_.ranks[rank].streams);
         const int code = abort.code & 0xff;
-        end_job(code != 0 ? code : 1, "rank " + std::to_string(rank) + " (" +
+        end_job(code != 0 ? code : 1, "rank " + std::to_string(job_.world_rank(rank)) + " (" +
                                           plan_.programs[job_.ranks[rank].program].name() +
                                           ") aborted with code " + std::to_string(abort.code) +
                                           (abort.message.empty() ? "" : ": " + abort.message));
@@ -533,8 +554,10 @@ void JobWatch::print_states() {
             {.pid = job_.processes[rank.process].pid, .thread = rank.thread, .ended = rank.ended});
     }
     const std::uint64_t now = monotonic_ns();
-    job_.report.say("state of the " + std::to_string(job_.ranks.size()) + " ranks after " +
-                    in_seconds(now - job_.started_ns));
+    const std::string node =
+        job_.agent == nullptr ? "" : " on node " + job_.agent->plan.names[job_.agent->plan.node];
+    job_.report.say("state of the " + std::to_string(job_.ranks.size()) + " ranks" + node +
+                    " after " + in_seconds(now - job_.started_ns));
     job_.output.say(report_states(job_.segment, observed, now));
 }
 

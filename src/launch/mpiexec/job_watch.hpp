@@ -44,6 +44,12 @@ class JobWatch {
 
     void take(const Event& event);
     void update_input();
+    void update_link();
+    void read_link();
+    void take_frame(const Frame& frame);
+    void end_fence(const Frame& frame);
+    void read_lifeline(JobProcess& process);
+    void take_signal(int number);
 
     void take_signals();
     void take_ended();
@@ -52,6 +58,7 @@ class JobWatch {
     void serve_manager(std::uint32_t rank);
     void all_ranks_wait();
     void rank_ended(std::uint32_t rank, pid_t pid, int wait_status);
+    void tell_without_init();
     void judge_end(const std::vector<std::uint32_t>& ranks, pid_t pid, int wait_status);
     void tell_of_end(const std::vector<std::uint32_t>& ended);
     void look_for_recorded_end();
@@ -73,6 +80,8 @@ class JobWatch {
     int signals_ = -1;
     sigset_t former_signals_;
     bool input_watched_ = false;
+    bool relay_watched_ = false;
+    bool link_watched_ = false;
     Ending ending_ = Ending::not_yet;
     int forwarded_ = 0; // the signal
     bool ended_without_init_ = false;

@@ -1,5 +1,4 @@
 // mpiexec: reads the command line and runs the job.
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -7,12 +6,15 @@
 #include <memory>
 #include <string>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
+#include "launch/mpiexec/agent.hpp"
 #include "launch/mpiexec/command_line.hpp"
-#include "launch/mpiexec/errors.hpp"
+#include "launch/mpiexec/front.hpp"
+#include "launch/mpiexec/hosts.hpp"
 #include "launch/mpiexec/job.hpp"
-#include "launch/mpiexec/option_values.hpp"
+#include "launch/mpiexec/request.hpp"
 #include "warren/version.h"
 
 using namespace warren;
@@ -32,8 +34,9 @@ void open_standard_descriptors() {
 // In a rank of another job this mpiexec runs a job of its own; the rank's descriptors are not for
 // it.
 void leave_outer_job() {
-    for (const char* name : {"WARREN_SEGMENT", "WARREN_LIFELINE", "WARREN_HWLOC_SHMEM",
-                             "WARREN_HWLOC_XML", "WARREN_TOPOLOGY", "WARREN_TOPOLOGY_SOCKET"}) {
+    for (const char* name :
+         {"WARREN_SEGMENT", "WARREN_LIFELINE", "WARREN_HWLOC_SHMEM", "WARREN_HWLOC_XML",
+          "WARREN_TOPOLOGY", "WARREN_TOPOLOGY_SOCKET", "WARREN_BOOK"}) {
         const char* text = std::getenv(name);
         const int descriptor = text != nullptr ? std::atoi(text) : 0;
         if (descriptor > 2) {
@@ -42,55 +45,35 @@ void leave_outer_job() {
     }
 }
 
-// Programs find another MPI library, and what that one has beside it, as the system finds
-// libraries.
-Error use_library(const std::string& path) {
-    if (access(path.c_str(), R_OK) != 0) {
-        return fail(exit_usage, "--library %s: %s", path.c_str(), std::strerror(errno));
-    }
-    const char* others = std::getenv("LD_LIBRARY_PATH");
-    const std::string folders =
-        path.substr(0, path.rfind('/')) + (others != nullptr ? ":" + std::string(others) : "");
-    setenv("LD_LIBRARY_PATH", folders.c_str(), 1);
-    return {};
-}
-
-// The command line, and from the environment what other launchers take from there too.
-Error read_request(const std::vector<std::string>& words, CommandLine& line) {
-    if (Error error = parse_command_line(words, line)) {
+// The command line, and the nodes that it is for; none: this one alone.
+Error read_all(std::vector<std::string>& words, CommandLine& line, std::vector<Host>& hosts) {
+    if (Error error = expand_config_file(words)) {
         return error;
     }
-    const char* limit = std::getenv("MPIEXEC_TIMEOUT");
-    if (line.timeout_s <= 0 && limit != nullptr) {
-        if (Error error = parse_timeout("MPIEXEC_TIMEOUT", limit, line.timeout_s)) {
-            return error;
-        }
-    }
-    const char* kind = std::getenv("WARREN_RANKS");
-    if (!line.rank_kind_given && line.ranks_per_process == 1 && kind != nullptr) {
-        if (Error error = parse_rank_kind("WARREN_RANKS", kind, line.rank_kind)) {
-            return error;
-        }
-    }
-    // A source that the user names, as for programs that run without mpiexec; not the number of an
-    // outer job's descriptor.
-    const char* topology = std::getenv("WARREN_TOPOLOGY");
-    if (line.topology.empty() && topology != nullptr && (*topology < '0' || *topology > '9')) {
-        line.topology = topology;
-    }
-    if (Error error = check_combinations(line)) {
+    if (Error error = read_request(words, line)) {
         return error;
     }
-    return line.library.empty() ? Error{} : use_library(line.library);
+    if (line.request != CommandLine::Request::run) {
+        return {};
+    }
+    for (const std::string& note : line.notes) {
+        std::fprintf(stderr, "mpiexec: %s\n", note.c_str());
+    }
+    return plan_hosts(line, hosts);
 }
 
 } // namespace
 
-int main(int count, char** words) {
+int main(int count, char** arguments) {
     open_standard_descriptors();
     leave_outer_job();
+    if (count == 2 && std::strcmp(arguments[1], agent_word) == 0) {
+        return run_agent();
+    }
+    std::vector<std::string> words(arguments + 1, arguments + count);
     CommandLine line;
-    if (Error error = read_request({words + 1, words + count}, line)) {
+    std::vector<Host> hosts;
+    if (Error error = read_all(words, line, hosts)) {
         const std::unique_ptr<ErrorRecord> record(error.take());
         std::fprintf(stderr, "mpiexec: %s\n", record->text.c_str());
         return record->error_class;
@@ -105,6 +88,9 @@ int main(int count, char** words) {
         return 0;
     case CommandLine::Request::run:
         break;
+    }
+    if (!hosts.empty()) {
+        return Front(line, std::move(words), std::move(hosts)).run();
     }
     int exit_code = 0;
     {

@@ -7,7 +7,7 @@
 #include "launch/mpiexec/cpu_set.hpp"
 #include "launch/mpiexec/errors.hpp"
 #include "launch/mpiexec/option_values.hpp"
-#include "launch/mpiexec/this_node.hpp"
+#include "launch/mpiexec/other_launchers.hpp"
 #include "mpi.h"
 #include "mpi/job/segment.hpp"
 #include "runtime/balance/balancer.hpp"
@@ -33,10 +33,10 @@ Error ignore(OptionUse& /*use*/) {
 }
 
 Error set_ranks(const OptionUse& use, std::uint32_t& ranks) {
-    return whole_number(use.value, node::rank_limit, ranks)
+    return whole_number(use.value, world_limit, ranks)
                ? Error{}
                : fail(exit_usage, "option %s needs a number of ranks from 1 to %u, not '%s'",
-                      use.word.c_str(), node::rank_limit, use.value.c_str());
+                      use.word.c_str(), world_limit, use.value.c_str());
 }
 
 // Reads NAME=VALUE, or NAME and VALUE. If the value may lack, NAME alone sets nothing.
@@ -78,16 +78,33 @@ Error set_number_of_ranks(OptionUse& use) {
     return {};
 }
 
+// Hosts are those of the whole job.
+Error set_once(const OptionUse& use, std::string& setting) {
+    if (use.value.empty()) {
+        return fail(exit_usage, "option %s needs the name of a node or a file", use.word.c_str());
+    }
+    if (!setting.empty() && setting != use.value) {
+        return fail(exit_usage,
+                    "option %s %.80s: the nodes of the job are %.80s already; programs share them",
+                    use.word.c_str(), use.value.c_str(), setting.c_str());
+    }
+    setting = use.value;
+    return {};
+}
+
 Error set_hosts(OptionUse& use) {
-    return check_hosts(described(use), use.value);
+    return set_once(use, use.line.hosts);
 }
 
 Error set_hostfile(OptionUse& use) {
-    return check_hostfile(described(use), use.value);
+    return set_once(use, use.line.hostfile);
 }
 
 Error set_ranks_per_node(OptionUse& use) {
-    return set_ranks(use, use.program.ranks_per_node);
+    return whole_number(use.value, node::rank_limit, use.line.ranks_per_node)
+               ? Error{}
+               : fail(exit_usage, "option %s needs a number of ranks from 1 to %u, not '%s'",
+                      use.word.c_str(), node::rank_limit, use.value.c_str());
 }
 
 Error set_rank_kind(OptionUse& use) {
@@ -194,6 +211,7 @@ Error set_timeout(OptionUse& use) {
 // --- The table
 
 constexpr std::string_view program = "Programs and ranks";
+constexpr std::string_view nodes = "Nodes";
 constexpr std::string_view binding = "Binding";
 constexpr std::string_view topology = "Topology";
 constexpr std::string_view failure = "Failures";
@@ -202,7 +220,7 @@ constexpr std::string_view others = "Options of other launchers";
 
 constexpr std::array table{
     Option{program,
-           {"-n", "-np"},
+           {"-n", "-np", "-c"},
            Takes::value,
            " N",
            set_number_of_ranks,
@@ -305,6 +323,41 @@ constexpr std::array table{
            export_variable,
            "the same; without a value, pass the variable, as is done anyway"},
 
+    Option{nodes,
+           {"-host", "-hosts", "-H"},
+           Takes::value,
+           " LIST",
+           set_hosts,
+           "start ranks on these nodes, as in a:4,b:4 (slots; 1 if not said). Ranks fill slots in "
+           "order; with more ranks than slots each node gets its share"},
+    Option{nodes,
+           {"-hostfile", "-machinefile", "-f"},
+           Takes::value,
+           " FILE",
+           set_hostfile,
+           "the same from a file with a line per node: a slots=4, a:4 or a"},
+    Option{nodes,
+           {"-ppn", "-perhost", "-npernode", "-N"},
+           Takes::value,
+           " N",
+           set_ranks_per_node,
+           "N slots on each node; without -n, so many ranks on each"},
+    Option{nodes,
+           {"--map-by"},
+           Takes::value,
+           " WHAT",
+           other_launchers::set_order,
+           "slot (default): ranks fill node after node; node: they go round the nodes; ppr:N:node: "
+           "as -ppn N"},
+    Option{nodes,
+           {"--launcher", "-bootstrap"},
+           Takes::value,
+           " WHAT",
+           other_launchers::set_launcher,
+           "starts an agent of mpiexec on each node: ssh (default), srun (default in a Slurm "
+           "allocation, whose nodes are taken when none are named), fork (all on this machine), "
+           "or a command with {host}, as in 'ssh -p 2222 {host}'"},
+
     Option{binding,
            {"--bind-to"},
            Takes::value,
@@ -393,23 +446,66 @@ constexpr std::array table{
            ignore,
            "accepted: Warren does so anyway"},
     Option{others,
-           {"-host", "-hosts"},
+           {"--rank-by"},
            Takes::value,
-           " LIST",
-           set_hosts,
-           "names of this node, with commas: ranks on other nodes are not there yet"},
+           " WHAT",
+           other_launchers::set_order,
+           "the same as --map-by"},
     Option{others,
-           {"-hostfile", "-machinefile", "-f"},
+           {"--mca", "--gmca", "--prtemca", "--pmixmca"},
+           Takes::value,
+           " KEY VALUE",
+           other_launchers::set_parameter,
+           "parameters of Open MPI: accepted, with a note, and not looked at"},
+    Option{others,
+           {"-iface"},
+           Takes::value,
+           " NAME",
+           other_launchers::set_interface,
+           "the interface between nodes, over TCP: as WARREN_NETWORK=tcp,NAME"},
+    Option{others,
+           {"-configfile"},
            Takes::value,
            " FILE",
-           set_hostfile,
-           "a file of names of this node; slots are not looked at"},
+           other_launchers::refuse_config_file,
+           "the standard's: alone, or behind options of all programs; each line of the file has "
+           "a program with its options, # begins a comment"},
     Option{others,
-           {"-ppn", "-npernode"},
+           {"-path"},
            Takes::value,
-           " N",
-           set_ranks_per_node,
-           "ranks per node: at least those of -n, or instead of it"},
+           " FOLDERS",
+           other_launchers::set_search_path,
+           "the standard's: look for the program there instead of in PATH"},
+    Option{others,
+           {"-soft"},
+           Takes::value,
+           " NUMBERS",
+           other_launchers::check_soft,
+           "the standard's: numbers of ranks that would do, too; -n says how many are started"},
+    Option{others,
+           {"-arch"},
+           Takes::value,
+           " NAME",
+           other_launchers::check_architecture,
+           "the standard's: refused when this node's is another"},
+    Option{others,
+           {"-initial-errhandler"},
+           Takes::value,
+           " NAME",
+           other_launchers::set_initial_error_handler,
+           "the standard's: mpi_errors_are_fatal"},
+    Option{others,
+           {"-file"},
+           Takes::value,
+           " FILE",
+           other_launchers::refuse_file,
+           "refused: -configfile or --hostfile"},
+    Option{others,
+           {"--output-filename", "-outfile-pattern", "-errfile-pattern"},
+           Takes::value,
+           " FILE",
+           other_launchers::refuse_output_files,
+           "refused, with a shell's way to do it"},
 };
 
 } // namespace

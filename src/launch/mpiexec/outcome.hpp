@@ -48,8 +48,9 @@ struct Outcome {
 
 Outcome judge(const EndedRanks& ended);
 
-// The end that a rank has recorded in the segment: MPI_Abort, a fatal error.
-Outcome recorded_end(const node::SegmentHeader& header, const std::string& program);
+// The end that a rank of the world has recorded in the segment: MPI_Abort, a fatal error.
+Outcome recorded_end(const node::SegmentHeader& header, std::uint32_t rank,
+                     const std::string& program);
 
 // "SIGSEGV (Segmentation fault)"
 std::string signal_name(int number);

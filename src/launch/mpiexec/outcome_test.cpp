@@ -97,7 +97,7 @@ TEST(Outcome, AnAbortHasItsCodeAndText) {
     header.end_rank = 5;
     header.end_code = 256; // would be a success
     std::snprintf(header.end_text, sizeof header.end_text, "negative density");
-    const Outcome outcome = recorded_end(header, "./solver");
+    const Outcome outcome = recorded_end(header, header.end_rank, "./solver");
     EXPECT_EQ(outcome.exit_code, 1);
     EXPECT_NE(outcome.message.find("rank 5"), std::string::npos);
     EXPECT_NE(outcome.message.find("code 256: negative density"), std::string::npos);

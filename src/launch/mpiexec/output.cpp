@@ -33,6 +33,10 @@ void Sink::append(std::string_view text, std::uint32_t writer) {
 }
 
 void Sink::flush() {
+    if (link_ != nullptr && !empty() && !broken()) {
+        link_->send(kind_, 0, pending_);
+        written_ = pending_.size();
+    }
     while (!empty() && !broken()) {
         std::size_t bytes = pending_.size() - written_;
         if (pollable_) {

@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "launch/mpiexec/link.hpp"
+
 namespace warren::launch {
 
 // A line longer than this is passed on in pieces, so that a rank cannot fill mpiexec's memory.
@@ -23,6 +25,14 @@ class Sink {
   public:
     // `descriptor` stays the caller's.
     explicit Sink(int descriptor);
+    // From now on, text goes there as frames of this kind.
+    void send_to(Link& link, FrameKind kind) {
+        link_ = &link;
+        kind_ = kind;
+        pollable_ = false;
+    }
+    // Nobody reads at the other end of the link.
+    void break_off(int error) { error_ = error; }
 
     // Appends text of a writer (a rank; mpiexec itself is `own_writer`). When another writer has
     // left an unfinished line, that one is ended first. A carriage return ends lines of ranks for
@@ -34,7 +44,10 @@ class Sink {
     void flush();
 
     bool empty() const { return written_ == pending_.size(); }
-    bool full() const { return pending_.size() - written_ >= sink_limit_bytes; }
+    bool full() const {
+        return (link_ != nullptr ? link_->backlog() : pending_.size() - written_) >=
+               sink_limit_bytes;
+    }
     bool pollable() const { return pollable_; }
 
     // The reader has gone, or what was written did not fit: what is appended is dropped.
@@ -44,6 +57,8 @@ class Sink {
 
   private:
     int descriptor_;
+    Link* link_ = nullptr;
+    FrameKind kind_ = FrameKind::output;
     bool pollable_ = false;
     int error_ = 0;
     char last_ = '\n'; // that was appended

@@ -29,12 +29,14 @@ std::string in_directory(const std::string& directory, const std::string& path) 
     return directory.empty() || path[0] == '/' ? path : directory + "/" + path;
 }
 
-// Looks a bare name up in PATH, as the shell does. `blocked` gets a file that is there but not
-// executable.
+// Looks a bare name up in these folders, or in PATH, as the shell does. `blocked` gets a file that
+// is there but not executable.
 std::string find_in_path(const std::string& name, const std::string& directory,
-                         std::string& blocked) {
+                         const std::string& folders, std::string& blocked) {
     const char* path = std::getenv("PATH");
-    std::string rest = path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin";
+    std::string rest = !folders.empty()  ? folders
+                       : path != nullptr ? path
+                                         : "/usr/local/bin:/usr/bin:/bin";
     while (true) {
         const std::size_t colon = rest.find(':');
         std::string folder = rest.substr(0, colon);
@@ -61,7 +63,7 @@ bool is_of_outer_job(const char* entry) {
     for (const char* name :
          {"WARREN_RANK", "WARREN_SIZE", "WARREN_SEGMENT", "WARREN_LIFELINE", "WARREN_RANKS_HERE",
           "WARREN_JOB", "WARREN_HWLOC", "WARREN_HWLOC_SHMEM", "WARREN_HWLOC_XML", "WARREN_TOPOLOGY",
-          "WARREN_TOPOLOGY_SOCKET", "WARREN_MEMORY_KINDS"}) {
+          "WARREN_TOPOLOGY_SOCKET", "WARREN_MEMORY_KINDS", "WARREN_BOOK"}) {
         const std::size_t length = std::strlen(name);
         if (std::strncmp(entry, name, length) == 0 && entry[length] == '=') {
             return true;
@@ -96,14 +98,15 @@ Error ResolvedProgram::resolve(const Program& program, ResolvedProgram& made) {
             made.path_.clear();
         }
     } else {
-        made.path_ = find_in_path(name, directory, blocked);
+        made.path_ = find_in_path(name, directory, program.search, blocked);
     }
     if (made.path_.empty() && !blocked.empty()) {
         return fail(exit_not_executable, "program '%s' is not executable", blocked.c_str());
     }
     if (made.path_.empty()) {
         const bool here = runs(in_directory(directory, "./" + name));
-        return fail(exit_not_found, "program '%s' is not in PATH%s%s%s", name.c_str(),
+        return fail(exit_not_found, "program '%s' is not in %s%s%s%s", name.c_str(),
+                    program.search.empty() ? "PATH" : program.search.c_str(),
                     here ? "; did you mean ./" : "", here ? name.c_str() : "", here ? " ?" : "");
     }
 

@@ -41,6 +41,13 @@ class RankOutput {
     // Why nothing can be written to the standard output any more; 0: it can.
     int write_error() const { return output_.error(); }
 
+    // What ranks write, and mpiexec says, goes over a link.
+    void send_to(Link& link) {
+        output_.send_to(link, FrameKind::output);
+        errors_.send_to(link, FrameKind::errors);
+    }
+    void break_output(int error) { output_.break_off(error); }
+
     // mpiexec's own text, on the standard error.
     void say(std::string_view text);
 

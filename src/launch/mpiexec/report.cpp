@@ -19,7 +19,18 @@ void Report::fail(int exit_code, const std::string& message) {
     if (!failed_) {
         failed_ = true;
         exit_code_ = exit_code;
-        say(message);
+        if (link_ != nullptr) {
+            link_->send(FrameKind::failed, static_cast<std::uint32_t>(exit_code), message);
+        } else {
+            say(message);
+        }
+    }
+}
+
+void Report::take_back() {
+    failed_ = false;
+    if (link_ != nullptr) {
+        link_->send(FrameKind::explains_more);
     }
 }
 

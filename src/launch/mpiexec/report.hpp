@@ -7,13 +7,16 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "launch/mpiexec/link.hpp"
 #include "launch/mpiexec/rank_output.hpp"
 
 namespace warren::launch {
 
 class Report {
   public:
-    Report(RankOutput& output, bool verbose) : output_(output), verbose_(verbose) {}
+    // `link`: failures are told there, and not said here.
+    Report(RankOutput& output, bool verbose, Link* link = nullptr)
+        : output_(output), verbose_(verbose), link_(link) {}
 
     void say(const std::string& text);
     void explain(const std::string& text); // with -v
@@ -24,7 +27,7 @@ class Report {
     // One of the launcher's own (errors.hpp).
     void fail(Error error);
     // The next failure explains more than the one that was told.
-    void take_back() { failed_ = false; }
+    void take_back();
     // A signal has ended mpiexec.
     void end_by(int signal) { exit_code_ = 128 + signal; }
 
@@ -34,6 +37,7 @@ class Report {
   private:
     RankOutput& output_;
     bool verbose_;
+    Link* link_;
     bool failed_ = false;
     int exit_code_ = 0;
 };

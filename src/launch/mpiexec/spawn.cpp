@@ -117,7 +117,8 @@ SpawnFailure Spawner::start(const SpawnRequest& request, pid_t& pid) {
     slot.parent = getpid();
     // A first process writes the ranks of the processes forked from it there.
     std::snprintf(slot.rank_setting.data(), slot.rank_setting.size(),
-                  request.forked_start >= 0 ? "WARREN_RANK=%010u" : "WARREN_RANK=%u", request.rank);
+                  request.forked_start >= 0 ? "WARREN_RANK=%010u" : "WARREN_RANK=%u",
+                  request.world_rank);
     slot.environment.assign(1, slot.rank_setting.data());
     for (char* const* entry = request.environment + 1; entry[-1] != nullptr; ++entry) {
         slot.environment.push_back(*entry);

@@ -25,7 +25,8 @@ namespace warren::launch {
 
 // A process to start. All pointers must stay valid until finish().
 struct SpawnRequest {
-    std::uint32_t rank = 0;
+    std::uint32_t rank = 0;       // on its node: for the failure
+    std::uint32_t world_rank = 0; // WARREN_RANK
     const char* path = nullptr;
     char* const* arguments = nullptr;
     char* const* shell_arguments = nullptr; // when the kernel does not know the file's format

@@ -9,6 +9,7 @@
 #include "launch/mpiexec/outcome.hpp"
 #include "mpi.h"
 #include "mpi/calls.hpp"
+#include "mpi/job/node_map.hpp"
 
 namespace warren::launch {
 
@@ -115,6 +116,8 @@ std::string describe(const node::RankSlot& slot) {
 
 std::string report_states(const node::Segment& segment, const std::vector<ObservedRank>& ranks,
                           std::uint64_t now_ns) {
+    const node::NodeMap map = node::NodeMap::of(segment);
+    const std::uint32_t node = segment.at(node::node_place)->node;
     std::vector<Line> lines;
     for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) {
         const node::RankSlot& slot = segment.slot(rank);
@@ -146,7 +149,11 @@ std::string report_states(const node::Segment& segment, const std::vector<Observ
     std::string text;
     for (const Line& line : lines) {
         text += line.ranks.size() == 1 ? "  rank " : "  ranks ";
-        text += describe_ranks(line.ranks);
+        std::vector<std::uint32_t> world_ranks;
+        for (const std::uint32_t rank : line.ranks) {
+            world_ranks.push_back(map.world_rank_at(node, rank));
+        }
+        text += describe_ranks(world_ranks);
         if (line.ranks.size() == 1) {
             const std::uint32_t rank = line.ranks[0];
             const std::int32_t inside = segment.slot(rank).pid.load(std::memory_order_relaxed);

@@ -20,6 +20,43 @@ int TerminalInput::open() {
     return reader_;
 }
 
+int TerminalInput::open_relay(int none) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return none;
+    }
+    reader_ = ends[0];
+    writer_ = ends[1];
+    relays_ = true;
+    fcntl(writer_, F_SETFL, O_NONBLOCK);
+    return reader_;
+}
+
+void TerminalInput::give(std::string_view text) {
+    waiting_ += text;
+    ends_ = ends_ || text.empty();
+}
+
+std::size_t TerminalInput::flush() {
+    std::size_t done = 0;
+    while (done < waiting_.size()) {
+        const ssize_t wrote =
+            writer_ < 0 ? -1 : write(writer_, waiting_.data() + done, waiting_.size() - done);
+        if (wrote >= 0) {
+            done += static_cast<std::size_t>(wrote);
+        } else if (writer_ >= 0 && errno == EAGAIN) {
+            break;
+        } else if (writer_ < 0 || errno != EINTR) { // nobody reads it
+            done = waiting_.size();
+        }
+    }
+    waiting_.erase(0, done);
+    if (ends_ && waiting_.empty()) {
+        close_pipe();
+    }
+    return done;
+}
+
 void TerminalInput::close_reader() {
     if (reader_ >= 0) {
         close(std::exchange(reader_, -1));

@@ -1,20 +1,14 @@
 #include "launch/mpiexec/this_node.hpp"
 
-#include <cerrno>
 #include <climits>
 #include <cstring>
-#include <fstream>
 #include <ifaddrs.h>
 #include <memory>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <sstream>
 #include <strings.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-#include "launch/mpiexec/errors.hpp"
 
 namespace warren::launch {
 
@@ -65,60 +59,12 @@ bool same_name(const std::string& one, const std::string& other) {
                       (whole ? other : other.substr(0, other.find('.'))).c_str()) == 0;
 }
 
-Error check_host(const std::string& what, const std::string& host) {
-    const std::size_t colon = host.rfind(':');
-    const bool has_slots = colon != std::string::npos && colon + 1 < host.size() &&
-                           host.find_first_not_of("0123456789", colon + 1) == std::string::npos;
-    if (is_this_node(host) || (has_slots && is_this_node(host.substr(0, colon)))) {
-        return {};
-    }
-    return fail(exit_usage,
-                "%s: '%.80s' is not this node, and this version of Warren starts ranks on its own "
-                "node only",
-                what.c_str(), host.c_str());
-}
-
 } // namespace
 
 bool is_this_node(const std::string& name) {
     char own[HOST_NAME_MAX + 1] = {};
     gethostname(own, sizeof own - 1);
     return !name.empty() && (name == "localhost" || same_name(name, own) || has_address_of(name));
-}
-
-Error check_hosts(const std::string& what, const std::string& list) {
-    std::istringstream hosts(list);
-    bool any = false;
-    for (std::string host; std::getline(hosts, host, ',');) {
-        any = true;
-        if (Error error = check_host(what, host)) {
-            return error;
-        }
-    }
-    return any ? Error{} : fail(exit_usage, "%s needs the name of a node", what.c_str());
-}
-
-Error check_hostfile(const std::string& what, const std::string& path) {
-    struct stat status;
-    std::ifstream file(path);
-    if (!file || stat(path.c_str(), &status) != 0 || S_ISDIR(status.st_mode)) {
-        return fail(exit_usage, "%s %s: %s", what.c_str(), path.c_str(),
-                    std::strerror(file ? EISDIR : errno));
-    }
-    const std::string where = what + " " + path;
-    bool any = false;
-    for (std::string line; std::getline(file, line);) {
-        std::istringstream words(line.substr(0, line.find('#')));
-        std::string host;
-        if (!(words >> host)) {
-            continue;
-        }
-        any = true;
-        if (Error error = check_host(where, host)) {
-            return error;
-        }
-    }
-    return any ? Error{} : fail(exit_usage, "%s %s names no node", what.c_str(), path.c_str());
 }
 
 } // namespace warren::launch

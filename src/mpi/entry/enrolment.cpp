@@ -8,10 +8,13 @@
 #include <mutex>
 #include <sys/prctl.h>
 #include <unistd.h>
+#include <utility>
 
 #include "mpi.h"
 #include "mpi/entry/rank_state.hpp"
 #include "mpi/job/mpiexec_bootstrap.hpp"
+#include "mpi/job/node_map.hpp"
+#include "mpi/job/pmi_bootstrap.hpp"
 #include "runtime/process_ranks/process_ranks.hpp"
 
 namespace warren::mpi {
@@ -25,6 +28,9 @@ struct Link {
     std::uint32_t ranks = 1;
     std::uint32_t left = 0; // have left
     int lifeline = -1;
+    int book = -1; // of the other nodes; -1: there are none
+    std::unique_ptr<node::PmiClient>
+        pmi; // of a launcher that is not Warren's, until its rank is there
 };
 
 constinit std::mutex link_mutex;
@@ -48,23 +54,26 @@ Error refuse_foreign_launcher() {
         const char* variable;
         long from; // value that shows that there is more than one process
         const char* launcher;
+        const char* other_way;
     };
     static constexpr Sign signs[] = {
-        {"PMI_SIZE", 2, "a PMI launcher (MPICH's or Intel MPI's mpiexec, srun --mpi=pmi2)"},
-        {"PMI_RANK", 1, "a PMI launcher (MPICH's or Intel MPI's mpiexec, srun --mpi=pmi2)"},
-        {"OMPI_COMM_WORLD_SIZE", 2, "Open MPI's mpirun"},
-        {"PMIX_RANK", 0, "a PMIx launcher (Open MPI's mpirun, prterun, srun --mpi=pmix)"},
-        {"SLURM_STEP_NUM_TASKS", 2, "srun"},
+        {"PMI_SIZE", 2, "a PMI launcher without the connection PMI_FD", ""},
+        {"PMI_RANK", 1, "a PMI launcher without the connection PMI_FD", ""},
+        {"OMPI_COMM_WORLD_SIZE", 2, "Open MPI's mpirun", ""},
+        {"PMIX_RANK", 0, "a PMIx launcher (Open MPI's mpirun, prterun, srun --mpi=pmix)",
+         " or, in Slurm, srun --mpi=pmi2"},
+        {"SLURM_STEP_NUM_TASKS", 2, "srun without PMI", " or srun --mpi=pmi2"},
     };
     for (const Sign& sign : signs) {
         const long value = environment_number(sign.variable);
         // A batch script's environment has the variables of its own step, of one task.
         const bool slurm = std::strncmp(sign.variable, "SLURM", 5) == 0;
         if (value >= sign.from && !(slurm && std::getenv("SLURM_PROCID") == nullptr)) {
-            return fail(MPI_ERR_OTHER,
-                        "this program was started by %s (%s=%ld), which Warren can't talk to yet; "
-                        "start it with Warren's mpiexec, or unset %s to run one rank",
-                        sign.launcher, sign.variable, value, sign.variable);
+            return fail(
+                MPI_ERR_OTHER,
+                "this program was started by %s (%s=%ld), which Warren can't talk to; start "
+                "it with Warren's mpiexec%s, or unset %s to run one rank",
+                sign.launcher, sign.variable, value, sign.other_way, sign.variable);
         }
     }
     return {};
@@ -95,12 +104,37 @@ void watch_lifeline(int descriptor) {
     fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_ASYNC);
 }
 
+Error refuse_several_nodes(std::uint32_t nodes) {
+    return nodes == 1 ? Error{}
+                      : fail(MPI_ERR_OTHER,
+                             "the job has %u nodes, and MPI of this version of Warren works on "
+                             "one; programs without MPI can be started on several",
+                             nodes);
+}
+
+// Another launcher's rank: of Hydra, or of srun --mpi=pmi2.
+Error join_by_pmi(Link& link) {
+    auto client = std::make_unique<node::PmiClient>();
+    if (Error error = client->connect()) {
+        return error;
+    }
+    if (Error error = node::PmiBootstrap::join(*client, link.segment, link.first_rank)) {
+        return error;
+    }
+    prctl(PR_SET_PTRACER, static_cast<unsigned long>(link.segment.header().launcher_pid), 0, 0, 0);
+    link.pmi = std::move(client);
+    return refuse_several_nodes(link.segment.at(node::node_place)->nodes);
+}
+
 // The segment that mpiexec made, or one for a program started alone.
 Error make_link(Link& link) {
     const long descriptor = environment_number("WARREN_SEGMENT");
     if (descriptor < 0) {
         if (std::getenv("WARREN_RANK") != nullptr) { // below a thread or a fibre
             return refuse_child_of_rank();
+        }
+        if (node::PmiClient::has_launcher()) {
+            return join_by_pmi(link);
         }
         if (Error error = refuse_foreign_launcher()) {
             return error;
@@ -128,11 +162,25 @@ Error make_link(Link& link) {
         return error;
     }
     close_on_exec(static_cast<int>(descriptor));
-    if (first_rank + ranks > static_cast<long>(link.segment.ranks())) {
-        return fail(MPI_ERR_OTHER, "WARREN_RANK is %ld for %ld ranks, but the job has %u ranks",
-                    first_rank, ranks, link.segment.ranks());
+    const node::NodePlace& place = *link.segment.at(node::node_place);
+    const node::NodeMap map = node::NodeMap::of(link.segment);
+    const auto world_rank = static_cast<std::uint32_t>(first_rank);
+    if (first_rank >= static_cast<long>(place.world_size) ||
+        map.node_of(world_rank) != place.node ||
+        map.slot_of(world_rank) + ranks > static_cast<long>(link.segment.ranks())) {
+        return fail(MPI_ERR_OTHER,
+                    "WARREN_RANK is %ld for %ld ranks, but the job has %u ranks, %u of them on "
+                    "this node",
+                    first_rank, ranks, place.world_size, link.segment.ranks());
     }
-    link.first_rank = static_cast<std::uint32_t>(first_rank);
+    if (place.nodes > 1) {
+        link.book = static_cast<int>(environment_number("WARREN_BOOK"));
+        close_on_exec(link.book);
+    }
+    if (Error error = refuse_several_nodes(place.nodes)) {
+        return error;
+    }
+    link.first_rank = map.slot_of(world_rank);
     link.ranks = static_cast<std::uint32_t>(ranks);
     link.lifeline = static_cast<int>(lifeline);
     watch_lifeline(link.lifeline);
@@ -191,7 +239,13 @@ Error enrol(const RankState& rank_state, Enrolment& made) {
         slot.pid.store(getpid(), std::memory_order_relaxed);
     }
     made.segment = link.segment;
-    made.bootstrap = std::make_unique<node::MpiexecBootstrap>(link.segment, rank, link.lifeline);
+    if (process_link->pmi) {
+        made.bootstrap =
+            std::make_unique<node::PmiBootstrap>(link.segment, rank, std::move(process_link->pmi));
+        return {};
+    }
+    made.bootstrap =
+        std::make_unique<node::MpiexecBootstrap>(link.segment, rank, link.lifeline, link.book);
     return {};
 }
 

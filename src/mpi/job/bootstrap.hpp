@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct RankNumbers {
     std::uint32_t node_size = 1;
     std::uint32_t world_rank = 0;
     std::uint32_t world_size = 1;
+    std::uint32_t node = 0;  // this node's number
+    std::uint32_t nodes = 1; // of the job
 };
 
 // Counts that all ranks of a job share.
@@ -42,16 +45,26 @@ class Bootstrap {
     Bootstrap& operator=(const Bootstrap&) = delete;
 
     const RankNumbers& numbers() const { return numbers_; }
-    // The node of a rank of the world: nodes are numbered from 0.
+    // The node of a rank of the world, and its node rank there; the rank at such a place. Nodes are
+    // numbered from 0. The slots of a node ascend with the ranks.
     virtual std::uint32_t node_of(std::uint32_t world_rank) const = 0;
+    virtual std::uint32_t slot_of(std::uint32_t world_rank) const = 0;
+    virtual std::uint32_t world_rank_at(std::uint32_t node, std::uint32_t slot) const = 0;
+    // The name by which its agent was started; "": not known.
+    virtual std::string name_of_node(std::uint32_t node) const = 0;
+    // Random bits that all ranks of the job have in common and nobody else; 0: a job on one node.
+    virtual std::uint64_t secret() const = 0;
 
     // Publishes a value under a key, once each; others get() it after the next fence().
     virtual Error put(std::string_view key, std::span<const std::byte> value) = 0;
     // The value that a rank of the world had put before the last fence().
     virtual Error get(std::uint32_t world_rank, std::string_view key,
                       std::vector<std::byte>& value) = 0;
-    // Returns when all ranks of the world have called it as often.
+    // Returns when all ranks of the world have called it as often. Blocks the thread: fibres call
+    // enter_fence() and yield until fence_is_over() with the number that it returned.
     virtual Error fence() = 0;
+    virtual std::uint32_t enter_fence() = 0;
+    virtual bool fence_is_over(std::uint32_t number) const = 0;
 
     // A number for a communicator of so many members (ContextIds): an even context, 0 when there is
     // none. Each member gives it back; the last one gets the entry's `slot`, else 0.

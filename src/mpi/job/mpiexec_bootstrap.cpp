@@ -21,26 +21,69 @@ struct CardEntry {
 static_assert(card_bytes <= UINT16_MAX);
 
 RankNumbers numbers_of(const Segment& segment, std::uint32_t node_rank) {
+    const NodePlace& place = *segment.at(node_place);
     return {.node_rank = node_rank,
             .node_size = segment.ranks(),
-            .world_rank = node_rank,
-            .world_size = segment.ranks()};
+            .world_rank = NodeMap::of(segment).world_rank_at(place.node, node_rank),
+            .world_size = place.world_size,
+            .node = place.node,
+            .nodes = place.nodes};
+}
+
+// The value under a key on a card; its data is null when there is none.
+std::span<const std::byte> find(std::span<const std::byte> card, std::string_view key) {
+    while (!card.empty()) {
+        CardEntry entry;
+        std::memcpy(&entry, card.data(), sizeof entry);
+        card = card.subspan(sizeof entry);
+        if (card.size() < std::size_t{entry.key_bytes} + entry.value_bytes) {
+            return {}; // from another node: not trusted
+        }
+        const std::span<const std::byte> value = card.subspan(entry.key_bytes, entry.value_bytes);
+        if (key.size() == entry.key_bytes &&
+            std::memcmp(card.data(), key.data(), key.size()) == 0) {
+            return value;
+        }
+        card = card.subspan(std::size_t{entry.key_bytes} + entry.value_bytes);
+        if (card.size() < sizeof entry) {
+            return {};
+        }
+    }
+    return {};
 }
 
 } // namespace
 
-MpiexecBootstrap::MpiexecBootstrap(Segment segment, std::uint32_t node_rank, int lifeline)
+MpiexecBootstrap::MpiexecBootstrap(Segment segment, std::uint32_t node_rank, int lifeline, int book)
     : Bootstrap(numbers_of(segment, node_rank)),
       segment_(std::move(segment)),
-      lifeline_(lifeline) {}
+      map_(NodeMap::of(segment_)),
+      lifeline_(lifeline),
+      book_(book) {}
 
-std::uint32_t MpiexecBootstrap::node_of(std::uint32_t) const {
-    return 0;
+std::uint32_t MpiexecBootstrap::node_of(std::uint32_t world_rank) const {
+    return map_.node_of(world_rank);
+}
+
+std::uint32_t MpiexecBootstrap::slot_of(std::uint32_t world_rank) const {
+    return map_.slot_of(world_rank);
+}
+
+std::uint32_t MpiexecBootstrap::world_rank_at(std::uint32_t node, std::uint32_t slot) const {
+    return map_.world_rank_at(node, slot);
+}
+
+std::string MpiexecBootstrap::name_of_node(std::uint32_t node) const {
+    return book_.name(node);
+}
+
+std::uint64_t MpiexecBootstrap::secret() const {
+    return segment_.at(node_place)->secret;
 }
 
 Error MpiexecBootstrap::put(std::string_view key, std::span<const std::byte> value) {
     const std::uint32_t rank = numbers().node_rank;
-    if (find(rank, key).data() != nullptr) {
+    if (find(card(rank), key).data() != nullptr) {
         return fail(MPI_ERR_ARG, "rank %u has put a value under \"%.*s\" before", rank,
                     static_cast<int>(key.size()), key.data());
     }
@@ -69,21 +112,9 @@ Error MpiexecBootstrap::put(std::string_view key, std::span<const std::byte> val
     return {};
 }
 
-std::span<const std::byte> MpiexecBootstrap::find(std::uint32_t rank, std::string_view key) const {
-    const std::byte* at = segment_.unit(cards, rank);
-    const std::byte* const end =
-        at + segment_.at(card_lengths)[rank].load(std::memory_order_acquire);
-    while (at != end) {
-        CardEntry entry;
-        std::memcpy(&entry, at, sizeof entry);
-        at += sizeof entry;
-        const std::byte* const value = at + entry.key_bytes;
-        if (key.size() == entry.key_bytes && std::memcmp(at, key.data(), key.size()) == 0) {
-            return {value, entry.value_bytes};
-        }
-        at = value + entry.value_bytes;
-    }
-    return {};
+std::span<const std::byte> MpiexecBootstrap::card(std::uint32_t slot) const {
+    return {segment_.unit(cards, slot),
+            segment_.at(card_lengths)[slot].load(std::memory_order_acquire)};
 }
 
 Error MpiexecBootstrap::get(std::uint32_t world_rank, std::string_view key,
@@ -92,7 +123,13 @@ Error MpiexecBootstrap::get(std::uint32_t world_rank, std::string_view key,
         return fail(MPI_ERR_RANK, "the world has no rank %u: it has %u ranks", world_rank,
                     numbers().world_size);
     }
-    const std::span<const std::byte> found = find(world_rank, key);
+    const std::uint32_t node = node_of(world_rank);
+    const std::uint32_t slot = slot_of(world_rank);
+    const bool is_here = node == numbers().node;
+    const std::vector<std::byte> from_book =
+        is_here ? std::vector<std::byte>() : card_elsewhere(node, slot);
+    const std::span<const std::byte> found =
+        find(is_here ? card(slot) : std::span<const std::byte>(from_book), key);
     if (found.data() == nullptr) {
         return fail(MPI_ERR_ARG, "rank %u has put nothing under \"%.*s\"", world_rank,
                     static_cast<int>(key.size()), key.data());
@@ -101,18 +138,39 @@ Error MpiexecBootstrap::get(std::uint32_t world_rank, std::string_view key,
     return {};
 }
 
-Error MpiexecBootstrap::fence() {
+std::vector<std::byte> MpiexecBootstrap::card_elsewhere(std::uint32_t node, std::uint32_t slot) {
+    return book_.card(node, slot);
+}
+
+std::uint32_t MpiexecBootstrap::enter_fence() {
     JobCounts& counts = *segment_.at(job_counts);
     const std::uint32_t number = counts.fence.load(std::memory_order_acquire);
     // Acquire and release: the last one has seen what all others did before.
-    if (counts.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == numbers().node_size) {
-        counts.arrived.store(0, std::memory_order_relaxed);
-        counts.fence.store(number + 1, std::memory_order_release);
-        futex_wake(counts.fence, INT_MAX);
-        return {};
+    if (counts.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 < numbers().node_size) {
+        return number;
     }
-    while (counts.fence.load(std::memory_order_acquire) == number) {
-        futex_wait(counts.fence, number);
+    // Without an agent, this rank is about to be ended.
+    if (numbers().nodes == 1 || write(lifeline_, &fences, 1) < 0) {
+        end_fence(segment_);
+    }
+    return number;
+}
+
+void MpiexecBootstrap::end_fence(const Segment& segment) {
+    JobCounts& counts = *segment.at(job_counts);
+    counts.arrived.store(0, std::memory_order_relaxed);
+    counts.fence.fetch_add(1, std::memory_order_release);
+    futex_wake(counts.fence, INT_MAX);
+}
+
+bool MpiexecBootstrap::fence_is_over(std::uint32_t number) const {
+    return segment_.at(job_counts)->fence.load(std::memory_order_acquire) != number;
+}
+
+Error MpiexecBootstrap::fence() {
+    const std::uint32_t number = enter_fence();
+    while (!fence_is_over(number)) {
+        futex_wait(segment_.at(job_counts)->fence, number);
     }
     return {};
 }
@@ -154,7 +212,7 @@ std::uint32_t MpiexecBootstrap::read(JobCount count) const {
 
 Bootstrap::Told MpiexecBootstrap::abort(JobEnd end, int code, const char* text) {
     const bool first = segment_.record_end(end, numbers().node_rank, code, text);
-    if (lifeline_ < 0 || (first && write(lifeline_, "!", 1) < 0)) {
+    if (lifeline_ < 0 || (first && write(lifeline_, &ends_job, 1) < 0)) {
         return Told::nobody;
     }
     return first ? Told::launcher : Told::before;

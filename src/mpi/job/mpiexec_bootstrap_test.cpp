@@ -65,6 +65,11 @@ TEST_F(MpiexecBootstrapTest, knows_its_node_and_its_world) {
     EXPECT_EQ(numbers.world_rank, 2u);
     EXPECT_EQ(numbers.world_size, ranks);
     EXPECT_EQ(bootstrap(2)->node_of(3), 0u);
+    EXPECT_EQ(bootstrap(2)->slot_of(3), 3u);
+    EXPECT_EQ(numbers.node, 0u);
+    EXPECT_EQ(numbers.nodes, 1u);
+    EXPECT_EQ(bootstrap(2)->secret(), 0u);
+    EXPECT_EQ(bootstrap(2)->name_of_node(0), "");
 }
 
 TEST_F(MpiexecBootstrapTest, hands_values_to_all_ranks) {
@@ -168,6 +173,76 @@ TEST_F(MpiexecBootstrapTest, the_first_rank_that_aborts_tells_mpiexec_why) {
     EXPECT_STREQ(segment_.header().end_text, "no convergence");
     close(lifeline[0]);
     close(lifeline[1]);
+}
+
+// What an agent does: the second of two nodes has ranks 4 to 7.
+class TwoNodesTest : public testing::Test {
+  protected:
+    void SetUp() override {
+        ASSERT_FALSE(Segment::create({.ranks = 4, .cores = 1, .nodes = 2}, segment_));
+        *segment_.at(node_place) = {
+            .node = 1, .nodes = 2, .world_size = 8, .dealt = 0, .secret = 12345};
+        const std::uint32_t first[] = {0, 4, 8};
+        std::memcpy(segment_.at(first_ranks), first, sizeof first);
+        ASSERT_FALSE(Book::create({"one", "two"}, book_));
+        ASSERT_EQ(pipe(lifeline_), 0);
+    }
+    void TearDown() override {
+        for (const int one : {book_, lifeline_[0], lifeline_[1]}) {
+            close(one);
+        }
+    }
+    std::unique_ptr<Bootstrap> bootstrap(std::uint32_t slot) {
+        return std::make_unique<MpiexecBootstrap>(segment_, slot, lifeline_[1], book_);
+    }
+
+    Segment segment_;
+    int book_ = -1;
+    int lifeline_[2] = {-1, -1};
+};
+
+TEST_F(TwoNodesTest, RanksKnowTheirPlaces) {
+    const auto own = bootstrap(2);
+    EXPECT_EQ(own->numbers().world_rank, 6U);
+    EXPECT_EQ(own->numbers().world_size, 8U);
+    EXPECT_EQ(own->numbers().node_rank, 2U);
+    EXPECT_EQ(own->numbers().node, 1U);
+    EXPECT_EQ(own->node_of(3), 0U);
+    EXPECT_EQ(own->world_rank_at(0, 3), 3U);
+    EXPECT_EQ(own->secret(), 12345U);
+    EXPECT_EQ(own->name_of_node(0), "one");
+    EXPECT_EQ(own->name_of_node(1), "two");
+    EXPECT_EQ(own->name_of_node(2), "");
+}
+
+TEST_F(TwoNodesTest, TheAgentEndsAFenceWithTheCardsOfAll) {
+    std::vector<std::unique_ptr<Bootstrap>> all;
+    std::uint32_t number = 0;
+    for (std::uint32_t slot = 0; slot < 4; ++slot) {
+        all.push_back(bootstrap(slot));
+        EXPECT_FALSE(all.back()->put("port", bytes_of(slot < 3 ? "p" : "q")));
+        number = all.back()->enter_fence();
+    }
+    EXPECT_FALSE(all[0]->fence_is_over(number));
+    char told[4];
+    ASSERT_EQ(read(lifeline_[0], told, sizeof told), 1);
+    EXPECT_EQ(told[0], MpiexecBootstrap::fences);
+    const std::string here = collect_cards(segment_);
+    EXPECT_TRUE(are_records(here));
+    EXPECT_FALSE(are_records(here + "x"));
+    EXPECT_FALSE(are_records(here.substr(1)));
+    CardRecord first;
+    std::memcpy(&first, here.data(), sizeof first);
+    EXPECT_EQ(first.slots, 3U); // who has the same card shares a record
+    EXPECT_EQ(value_of(*all[0], 1, "port"),
+              "error: rank 1 has put nothing under \"port\""); // before the fence's end
+    EXPECT_FALSE(Book(book_).write_cards({here, here}));       // as if the other node was alike
+    MpiexecBootstrap::end_fence(segment_);
+    EXPECT_TRUE(all[0]->fence_is_over(number));
+    EXPECT_EQ(value_of(*all[0], 1, "port"), "p");
+    EXPECT_EQ(value_of(*all[0], 3, "port"), "q");
+    EXPECT_EQ(value_of(*all[0], 7, "port"), "q");
+    EXPECT_EQ(value_of(*all[0], 8, "port"), "error: the world has no rank 8: it has 8 ranks");
 }
 
 TEST_F(MpiexecBootstrapTest, a_program_that_was_started_alone_has_nobody_to_tell) {

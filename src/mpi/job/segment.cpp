@@ -41,10 +41,12 @@ constexpr int layout_groups = 4;
 
 bool is_known(const SegmentHeader& header, std::uint64_t file_bytes) {
     Layout layout;
-    const JobShape shape = {
-        .ranks = header.directory.ranks, .cores = header.cores, .fibres = header.crowded != 0};
+    const JobShape shape = {.ranks = header.directory.ranks,
+                            .cores = header.cores,
+                            .nodes = header.nodes,
+                            .fibres = header.crowded != 0};
     if (header.directory.version != segment_version || shape.ranks == 0 ||
-        shape.ranks > rank_limit) {
+        shape.ranks > rank_limit || shape.nodes == 0) {
         return false;
     }
     if (Error error = lay_out(declared_regions(), shape, layout)) {
@@ -155,6 +157,7 @@ Error Segment::create(const SegmentOptions& options, Segment& made) {
     header.bytes = plan.bytes;
     header.committed_bytes = plan.committed_bytes;
     header.cores = options.cores;
+    header.nodes = options.nodes;
     header.oversubscribed = shape.shares_processors();
     header.verbose = options.verbose;
     header.keeps_going = options.keeps_going;

@@ -45,6 +45,7 @@ struct SegmentHeader {
     std::uint64_t bytes;           // of the mapping
     std::uint64_t committed_bytes; // of them, present since creation
     std::uint32_t cores;           // processors that the job may use
+    std::uint32_t nodes;           // of the job
     std::uint32_t oversubscribed;  // 1: more ranks than processors: yield and sleep, don't spin
     std::uint32_t verbose;         // 1: explain choices on standard error
     std::uint32_t keeps_going;     // 1: the end of some ranks is not the others'
@@ -100,12 +101,15 @@ inline constexpr RegionId<RankSlot> rank_slots{0}; // a unit per rank
 struct SegmentOptions {
     std::uint32_t ranks = 1;
     std::uint32_t cores = 1;
+    std::uint32_t nodes = 1; // of the job
     bool verbose = false;
     bool keeps_going = false;
     bool crowded = false; // ranks take turns on the processors, however many there are (fibres)
     bool commit = true;   // false: the caller has commit_sure() done before anybody attaches
 
-    JobShape shape() const { return {.ranks = ranks, .cores = cores, .fibres = crowded}; }
+    JobShape shape() const {
+        return {.ranks = ranks, .cores = cores, .nodes = nodes, .fibres = crowded};
+    }
 };
 
 // The regions that are linked with this program.

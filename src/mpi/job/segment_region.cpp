@@ -1,5 +1,6 @@
 #include "mpi/job/context_ids.hpp"
 #include "mpi/job/mpiexec_bootstrap.hpp"
+#include "mpi/job/node_map.hpp"
 #include "mpi/job/segment.hpp"
 
 namespace warren::node {
@@ -57,6 +58,27 @@ Extent extent_of_cards(const JobShape& shape) {
     return {.unit_bytes = card_bytes, .units = shape.ranks, .sure_units = 0};
 }
 WARREN_REGION(cards, {.number = cards.number, .name = "cards", .extent = extent_of_cards});
+
+Extent extent_of_node_place(const JobShape&) {
+    return {.unit_bytes = sizeof(NodePlace), .units = 1, .sure_units = 1};
+}
+void initialise_node_place(std::byte* memory, const JobShape& shape) {
+    auto& place = *reinterpret_cast<NodePlace*>(memory);
+    place.nodes = shape.nodes;
+    place.world_size = shape.ranks; // of one node; the launcher of several stores what is right
+}
+WARREN_REGION(node_place, {.number = node_place.number,
+                           .name = "place of the node",
+                           .extent = extent_of_node_place,
+                           .initialise = initialise_node_place});
+
+Extent extent_of_first_ranks(const JobShape& shape) {
+    const std::uint64_t units = shape.nodes > 1 ? std::uint64_t{shape.nodes} + 1 : 0;
+    return {.unit_bytes = sizeof(std::uint32_t), .units = units, .sure_units = units};
+}
+WARREN_REGION(first_ranks, {.number = first_ranks.number,
+                            .name = "first ranks of nodes",
+                            .extent = extent_of_first_ranks});
 
 } // namespace
 

@@ -179,7 +179,7 @@ class FirstProcess {
             result = raw_call(SYS_sched_setaffinity, 0, request_.processor_bytes,
                               raw_address(request_.processors));
         }
-        write_number(rank_text_, request_.rank);
+        write_number(rank_text_, request_.world_rank);
         if (result < 0) {
             constexpr char text[] = "warren: this rank's descriptors or processors can't be had\n";
             raw_call(SYS_write, STDERR_FILENO, raw_address(text), sizeof text - 1);

@@ -15,7 +15,8 @@ inline constexpr std::uint32_t forked_start_magic = 0x6b726f46; // "Fork"
 // From mpiexec; with it come the descriptors of standard input, output, errors, and the lifeline.
 struct ForkRequest {
     std::uint32_t magic = forked_start_magic;
-    std::uint32_t rank = 0;
+    std::uint32_t rank = 0;       // on its node: for the reply
+    std::uint32_t world_rank = 0; // WARREN_RANK
     std::int32_t lifeline_number = -1;
     std::uint32_t processor_bytes = 0; // of `processors`; 0: where the first process may run
     std::uint8_t processors[1024] = {};

@@ -8,11 +8,11 @@
 #include <condition_variable>
 #include <ctime>
 #include <fcntl.h>
+#include <map>
 #include <memory>
 #include <mqueue.h>
 #include <mutex>
 #include <netdb.h>
-#include <set>
 #include <span>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -243,7 +243,8 @@ void notify(Image& image, const sigevent& event, int code) {
 struct Operations {
     std::mutex lock;
     std::condition_variable changed;
-    std::set<const aiocb*> under_way;
+    std::map<const aiocb*, const Image*>
+        under_way; // other images have descriptors of these numbers
 };
 
 Operations& operations() {
@@ -299,7 +300,7 @@ int begin_own(aiocb* request, bool reads) {
     {
         const std::lock_guard guard(operations().lock);
         request->__error_code = EINPROGRESS;
-        operations().under_way.insert(request);
+        operations().under_way[request] = &image;
     }
     if (start_detached(operate, operation.get()) != 0) {
         const std::lock_guard guard(operations().lock);
@@ -544,8 +545,9 @@ int aio_cancel(int file, aiocb* request) {
     }
     const std::lock_guard guard(operations().lock);
     const auto& all = operations().under_way;
-    const bool any = std::any_of(all.begin(), all.end(), [&](const aiocb* one) {
-        return request != nullptr ? one == request : one->aio_fildes == file;
+    const bool any = std::any_of(all.begin(), all.end(), [&](const auto& one) {
+        return request != nullptr ? one.first == request
+                                  : one.first->aio_fildes == file && one.second == current_image();
     });
     return any ? AIO_NOTCANCELED : AIO_ALLDONE;
 }

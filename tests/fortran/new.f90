@@ -97,7 +97,8 @@ program new
   type(c_ptr) :: memory
   integer :: rank, ranks, value, old_status(MPI_STATUS_SIZE), class, length, key, ierror, i
   integer(MPI_COUNT_KIND) :: count, elements
-  integer(MPI_ADDRESS_KIND) :: attribute, lower, extent, state
+  integer(MPI_ADDRESS_KIND) :: attribute, lower, extent
+  integer(MPI_ADDRESS_KIND), volatile :: state ! of a request: its functions change it
   integer, pointer :: shared(:)
   integer, allocatable, target :: buffer(:)
   logical :: flag

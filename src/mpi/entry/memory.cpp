@@ -66,9 +66,13 @@ Error load(const Functions*& functions) {
         if (dladdr(reinterpret_cast<void*>(&load), &own) == 0 || own.dli_fname == nullptr) {
             return "the MPI library does not know where it is";
         }
-        std::string path = own.dli_fname;
-        path.resize(path.rfind('/') +
-                    1); // a name without a folder is looked up like the MPI library
+        // (The file itself: mpiexec may have put a link to it first.) A name without a folder is
+        // looked up like the MPI library.
+        const bool has_folder = std::strchr(own.dli_fname, '/') != nullptr;
+        char* const file = has_folder ? realpath(own.dli_fname, nullptr) : nullptr;
+        std::string path = file != nullptr ? file : own.dli_fname;
+        std::free(file);
+        path.resize(path.rfind('/') + 1);
         path += "libwarren.so.1";
         void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
         if (library == nullptr) {

@@ -132,7 +132,7 @@ bool expand_slurm_nodes(const std::string& list, std::vector<std::string>& names
             for (int number = std::stoi(first); number <= std::stoi(last); ++number) {
                 std::string digits = std::to_string(number);
                 digits.insert(0, first.size() - std::min(first.size(), digits.size()), '0');
-                names.push_back(prefix + digits + suffix);
+                names.push_back(std::string(prefix).append(digits).append(suffix));
             }
         }
         at = after + 1;

@@ -222,10 +222,11 @@ Error PmiClient::put(const std::string& key, std::string_view bytes) {
     for (std::size_t part = 0; part < values; ++part) {
         const std::string name = part == 0 ? key : key + "-" + std::to_string(part);
         const std::string start = part == 0 ? std::to_string(values) + "x" : "x";
+        std::string command = "cmd=put kvsname=";
+        command.append(board_).append(" key=").append(name).append(" value=").append(start);
+        command.append(text, part * each, each);
         std::string reply;
-        if (Error error = ask("cmd=put kvsname=" + board_ + " key=" + name + " value=" + start +
-                                  text.substr(part * each, each),
-                              "put_result", reply)) {
+        if (Error error = ask(command, "put_result", reply)) {
             return error;
         }
         if (value_of(reply, "rc") != "0") {

@@ -47,6 +47,7 @@ std::string described(const Offer& offer) {
 
 std::string listed(const std::vector<Offer>& offers) {
     std::vector<std::string> texts;
+    texts.reserve(offers.size());
     for (const Offer& offer : offers) {
         texts.push_back(described(offer));
     }

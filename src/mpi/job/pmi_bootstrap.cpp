@@ -241,8 +241,11 @@ Bootstrap::Told PmiBootstrap::abort(JobEnd end, int code, const char* text) {
     if (!segment().record_end(end, numbers().node_rank, code, text)) {
         return Told::before;
     }
+    // The launcher doesn't say why it ends the ranks, and this one may be the first that it ends.
+    const std::string line = std::string("warren: ") + text + "\n";
+    const bool is_said = write(STDERR_FILENO, line.data(), line.size()) > 0;
     client_->abort(code);
-    return Told::nobody; // the launcher ends the others, but does not say why
+    return is_said ? Told::launcher : Told::nobody;
 }
 
 } // namespace warren::node

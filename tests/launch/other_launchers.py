@@ -56,7 +56,7 @@ class Launcher:
                 self.waiting.append(sock)
                 if len(self.waiting) == len(self.ranks):
                     for one in self.waiting:
-                        one.sendall(b"cmd=barrier_out\n")
+                        self.send(one, "cmd=barrier_out")
                     self.waiting.clear()
                 return None
             case "finalize":
@@ -67,12 +67,22 @@ class Launcher:
                     rank.kill()
         return None
 
+    @staticmethod
+    def send(sock, line):
+        try:
+            sock.sendall(line.encode() + b"\n")
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # it has ended
+
     def run(self):
         while self.sockets.get_map():
             events = self.sockets.select(timeout=60)
             expect(events, "the ranks have not ended")
             for key, _ in events:
-                data = key.fileobj.recv(4096)
+                try:
+                    data = key.fileobj.recv(4096)
+                except ConnectionResetError:  # it was killed before it had read all
+                    data = b""
                 if not data:
                     self.sockets.unregister(key.fileobj)
                     key.fileobj.close()
@@ -82,7 +92,7 @@ class Launcher:
                     line, _, rest = bytes(key.data).partition(b"\n")
                     key.data[:] = rest
                     if (reply := self.answer(key.fileobj, line.decode())) is not None:
-                        key.fileobj.sendall(reply.encode() + b"\n")
+                        self.send(key.fileobj, reply)
         return [rank.communicate(timeout=60) + (rank.returncode,) for rank in self.ranks]
 
 

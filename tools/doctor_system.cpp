@@ -60,6 +60,15 @@ Finding processors() {
     return {Finding::good, "processors", text};
 }
 
+Finding hwloc() {
+    const std::string text = launch::hwloc_version();
+    if (text.starts_with("found")) {
+        return {Finding::good, "hwloc", text};
+    }
+    return {Finding::hinders, "hwloc",
+            text + ": ranks can't be placed by cores, caches and memories", "install libhwloc15"};
+}
+
 Finding memory_files() {
     const Probe probe = probe_memory_files();
     if (probe.allowed) {
@@ -228,9 +237,9 @@ Finding launcher() {
 } // namespace
 
 std::vector<Finding> examine_system() {
-    return {processors(), memory(),     memory_files(), single_copy(), fences(),
-            io_uring(),   seccomp(),    container(),    descriptors(), processes(),
-            mappings(),   huge_pages(), page_faults(),  launcher()};
+    return {processors(), hwloc(),    memory(),     memory_files(), single_copy(),
+            fences(),     io_uring(), seccomp(),    container(),    descriptors(),
+            processes(),  mappings(), huge_pages(), page_faults(),  launcher()};
 }
 
 } // namespace warren::tools

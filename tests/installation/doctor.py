@@ -41,6 +41,7 @@ def expect(found, subject, weight, text):
 
 
 expect(doctor(), "memory files", "ok", "/dev/shm is not used")
+expect(doctor(), "hwloc", "ok", "found")
 expect(doctor(before=[build / "tests/refuse_cma"]), "single copy", "hinders",
        "process_vm_readv: Operation not permitted.*mend: .*SYS_PTRACE")
 few = doctor(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024)))

@@ -58,7 +58,7 @@ void Recorder::describe_missing(ProcessDescription& description) const {
     }
 }
 
-// What was not counted.
+// Lists the threads and units that have no counters, and why.
 void Recorder::describe_uncounted(ProcessDescription& description) const {
     if (uncounted_threads_ != 0) {
         description.lost.push_back(
@@ -87,7 +87,7 @@ void Recorder::describe_uncounted(ProcessDescription& description) const {
     }
 }
 
-// What was counted but could not be written. `last`: nothing is described after it.
+// Lists the counts that could not be written. `last`: nothing is described after this call.
 void Recorder::describe_unwritten(ProcessDescription& description, bool last) {
     const auto lose = [&](const std::string& what, std::uint64_t count, const std::string& why) {
         if (count != 0) {

@@ -1,4 +1,4 @@
-// What a recording says of its node. Thread rule: plain functions.
+// The node's properties that a recording contains. Thread rule: plain functions.
 #pragma once
 
 #include <string>

@@ -24,7 +24,7 @@ namespace warren::node {
 
 inline constexpr std::size_t cache_line_bytes = 64;
 
-// What sizes of regions depend on.
+// Properties of a job that determine the sizes of regions.
 struct JobShape {
     std::uint32_t ranks = 1; // on this node
     std::uint32_t cores = 1; // processors that the job may use

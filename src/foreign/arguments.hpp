@@ -41,7 +41,7 @@ inline int foreign_error(int code) {
 
 enum class Way { in, out, inout };
 
-// What nobody stores: the core has left the place alone.
+// No procedure stores this value, so a place that holds it has not been written.
 inline constexpr int unset = INT_MIN;
 
 template <typename Kind>
@@ -94,7 +94,7 @@ class HandlePointer {
         handle_ = way == Way::inout && place != nullptr ? Kind::core(*place) : no_handle<Kind>();
         before_ = handle_;
     }
-    // What the core has not changed stays: the program keeps a handle that was refused.
+    // The program keeps a handle that the core has not changed, because it was refused.
     ~HandlePointer() {
         if (handle_ != before_) {
             *place_ = Kind::foreign(handle_);

@@ -1,5 +1,5 @@
-// What arguments that mean nothing in the foreign ABI become: values that mean nothing in the
-// standard either, so that the core refuses them. Thread rule: constants.
+// Values that replace arguments without a meaning in the foreign ABI. They have no meaning in the
+// standard ABI either, so the core refuses them. Thread rule: constants.
 #pragma once
 
 #include <climits>

@@ -100,7 +100,7 @@ Module* Image::find_loaded(const std::string& path) {
     return nullptr;
 }
 
-// What a later dlopen adds to an earlier one.
+// A later dlopen can add RTLD_NODELETE and RTLD_GLOBAL to an open library; it never removes them.
 void Image::apply_mode(Module& root, int mode) {
     root.kept |= (mode & RTLD_NODELETE) != 0;
     if ((mode & RTLD_GLOBAL) != 0) {

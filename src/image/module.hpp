@@ -51,13 +51,14 @@ struct Module {
     State state = State::mapped;
     unsigned opened = 0; // times by dlopen from inside, or by the host
     bool kept = false;   // stays when nobody has it open (RTLD_NODELETE)
-    // What sees its symbols: all modules, or only those that came with the same root (RTLD_LOCAL).
+    // Its symbols are visible to all modules, or only to those that came with its root
+    // (RTLD_LOCAL).
     bool global = true;
     bool root_first = false;      // it looks there before the global ones (RTLD_DEEPBIND)
     const Module* root = nullptr; // what was opened, for it to come; null: the image's first
     // Slots of functions that no library defines yet, by the numbers of their symbols.
     std::vector<std::pair<std::uint64_t, std::uint32_t>> undefined;
-    // Of threads, which are destructed by its code when these end.
+    // Thread-local objects whose destructors are this module's code and have yet to run.
     std::atomic<unsigned> thread_objects{0};
     link_map link{}; // for debuggers and dladdr
 };

@@ -34,7 +34,7 @@ struct ThreadDestructor {
 struct Thread {
     Image* image = nullptr;
     std::byte* pointer = nullptr; // the thread pointer
-    // What runs it, for its processor time: a fibre, or a kernel thread with this clock.
+    // The fibre, or the clock of the kernel thread, that measures its processor time.
     const fibre::Fibre* fibre = nullptr;
     clockid_t clock{};
     std::uint64_t clock_start_ns = 0; // when it came to the image

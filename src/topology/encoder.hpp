@@ -1,5 +1,6 @@
 // Encoder: the sections of a topology image while they grow; encode() (encode.hpp) uses it once.
-// What an object is goes into them in encode.cpp; the rest, and the image, in encode_sections.cpp.
+// encode.cpp adds the objects to the sections; encode_sections.cpp adds the rest and makes the
+// image.
 // Thread rule: one thread.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What libmpi.so.12 exports beside the procedures of the standard: variables, and handles as
-// Fortran's integers, which are the same ints.
+// Symbols of libmpi.so.12 beside the standard's procedures: variables, and conversions between
+// handles and Fortran's integers, which have equal values.
 
 #include <cstring>
 

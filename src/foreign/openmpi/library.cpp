@@ -1,5 +1,5 @@
-// What libmpi.so.40 exports beside the procedures of the standard: objects, functions of
-// attributes, and handles as Fortran's integers.
+// Symbols of libmpi.so.40 beside the standard's procedures: objects, attribute functions, and
+// conversions between handles and Fortran's integers.
 
 #include "attribute_functions.hpp"
 #include "foreign/arguments.hpp"

@@ -74,7 +74,8 @@ int clock_getcpuclockid(pid_t process, clockid_t* clock) {
     return ::clock_getcpuclockid(process, clock);
 }
 
-// What the system counts for processes and threads only (faults, switches) is the calling thread's.
+// Page faults and context switches are the calling kernel thread's, because the system counts them
+// for processes and threads only.
 int getrusage(int who, rusage* usage) {
     Image* image = running_image();
     const fibre::Fibre* fibre = fibre::Scheduler::current();

@@ -303,7 +303,7 @@ void backtrace_symbols_fd(void* const* addresses, int count, int file) {
     }
 }
 
-// What a call of a function comes to that no library defined when its caller was loaded.
+// Runs when code calls a function that no library defined when the caller was loaded.
 void undefined_function() {
     const Module* caller = address_table().find(__builtin_return_address(0));
     std::string names;

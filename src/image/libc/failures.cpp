@@ -30,7 +30,7 @@ void say(const char* format, va_list arguments, int error) {
     std::fputc('\n', stream);
 }
 
-// What error and error_at_line have in common.
+// The common part of error() and error_at_line().
 void report(int status, int error, const char* format, va_list arguments) {
     LibcState& state = LibcState::current();
     std::FILE* stream = state.error();

@@ -36,7 +36,7 @@ struct stat;
 struct termios;
 struct tms;
 struct winsize;
-// What getc_unlocked calls, as a macro of some years ago.
+// Programs compiled with older headers call this function, because getc_unlocked was a macro.
 extern "C" int __underflow(std::FILE* stream); // NOLINT(readability-identifier-naming)
 
 namespace warren::image {

@@ -12,7 +12,7 @@ namespace warren::image::libc {
 
 namespace {
 
-// Of the alignment, and of a first chunk that leaves malloc room for its own in a page.
+// The default alignment, and the default size of a chunk, which with malloc's header fits a page.
 constexpr int usual_alignment = 16;
 constexpr int usual_bytes = 4096 - 32;
 

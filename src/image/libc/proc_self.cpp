@@ -1,5 +1,6 @@
-// What the system says of a program by its process, which is the host's: the file that it is, its
-// arguments, its name (/proc/self/exe, cmdline, comm, environ; AT_EXECFN and its kin).
+// The system describes a process, which is the host's. These substitutes describe the program
+// instead: its file, its arguments, its name (/proc/self/exe, cmdline, comm, environ; AT_EXECFN and
+// its kin).
 #include <algorithm>
 #include <cerrno>
 #include <cstdarg>

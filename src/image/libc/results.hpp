@@ -28,8 +28,8 @@ struct DatabaseEntry {
     std::vector<char> strings;
 };
 
-// What remains of a database that is read entry by entry: all of it is read at once, because the
-// C library has one place in it for all images.
+// The unread entries of a database that a program reads one by one. The first call reads all
+// entries, because the C library keeps one position for all images.
 template <typename Entry>
 struct DatabaseList {
     std::deque<DatabaseEntry<Entry>> entries;
@@ -60,7 +60,7 @@ struct Results {
     std::array<char, 32> card_text{}; // ether_ntoa
     ether_addr card{};
     lconv conventions{};
-    // Of functions that convert characters, where the program gives them no state.
+    // States of functions that convert characters, for programs that pass none.
     std::array<std::mbstate_t, 16> conversions{};
 };
 

@@ -30,8 +30,8 @@ namespace warren::image::libc {
 
 namespace {
 
-// Of what requests hold of notices: a program may begin another operation with a request whose
-// thread has not come yet.
+// Protects the requests' references to notices: a program may begin another operation with a
+// request before the thread of the former one has run.
 std::mutex& notices_lock() {
     static std::mutex& only = *new std::mutex;
     return only;
@@ -50,7 +50,7 @@ void restore(const Notice& notice) {
     }
 }
 
-// What a thread is to call, after which the notice is no more, unless it is a timer's.
+// Returns the function that a thread is to call. The notice is deleted unless it is a timer's.
 Notice take(Notice& given) {
     const std::lock_guard guard(notices_lock());
     const Notice notice = given;
@@ -199,7 +199,7 @@ int begin(aiocb* request, Begin begin_operation) {
     return result;
 }
 
-// The same with an event of the call's.
+// Begins an asynchronous operation that takes its event as an argument.
 template <typename Begin>
 int begin_with_copy(const sigevent* event, Begin begin_operation) {
     sigevent copy{};
@@ -323,7 +323,7 @@ void wait_for_all(std::span<aiocb* const> requests) {
         guard, [&] { return std::none_of(requests.begin(), requests.end(), is_under_way); });
 }
 
-// What is to be told when all are done.
+// The notice that is sent when all operations of a list are done.
 struct Batch {
     Image* image;
     std::vector<aiocb*> requests;

@@ -75,7 +75,7 @@ struct OptionPlace {
     bool begun = false;
 };
 
-// What openlog and setlogmask have said.
+// Settings of openlog and setlogmask.
 struct LogSettings {
     const char* name = nullptr; // null: the program's
     int options = 0;
@@ -83,7 +83,7 @@ struct LogSettings {
     int mask = 0xff;
 };
 
-// Of which line error_at_line spoke last.
+// The line that error_at_line named last.
 struct ErrorPlace {
     std::string file;
     unsigned line = 0;
@@ -132,7 +132,7 @@ class LibcState {
     int flush_streams(WhichStreams which);
     // The same, and from now on they hold nothing.
     int unbuffer_streams();
-    // The same as the end of a process does it: it waits for nobody who uses a stream.
+    // Flushes as the end of a process does: without waiting for a thread that uses a stream.
     void flush_at_end();
     // Whether it is one that open_streams has opened; its end, after which it can still be named.
     bool is_standard(const std::FILE* stream) const;
@@ -159,7 +159,7 @@ class LibcState {
     std::FILE* output() { return value<std::FILE*>(Variable::standard_output); }
     std::FILE* input() { return value<std::FILE*>(Variable::standard_input); }
     std::FILE* error() { return value<std::FILE*>(Variable::standard_error); }
-    // Of the errors that it began with; 2 when those are closed.
+    // The descriptor of the standard error that the image began with; 2 if that is closed.
     int error_descriptor() const;
     const char* program_path() { return value<char*>(Variable::program_path); }
     const char* program_name() { return value<char*>(Variable::program_name); }

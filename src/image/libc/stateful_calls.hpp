@@ -15,7 +15,8 @@ const char* stateful_call_name(std::size_t index);
 const char* shared_state_of(const char* name);
 // Whether the function returns an error, because what it sets is all images'.
 bool is_refused_call(const char* name);
-// What a variable that is no image's own is; null when it is none of the C library's, or constant.
+// Describes a variable of the C library that all images share; null: the variable is not the C
+// library's, or is an image's own, or constant.
 const char* shared_variable_state_of(const char* name);
 
 } // namespace warren::image

@@ -21,7 +21,7 @@ namespace {
 
 // The process's entry, which changes under the lock only.
 struct ProcessZone {
-    // What the C library takes when TZ is not set. A longer name is none that it would find.
+    // The C library uses this value when TZ is not set. It finds no file with a longer name.
     static constexpr const char* unset = ":/etc/localtime";
     static constexpr std::size_t limit = 4096;
     static constexpr std::size_t name_bytes = 3;
@@ -31,7 +31,7 @@ struct ProcessZone {
         ::putenv(entry);
     }
 
-    // What the process's environment had before, or null.
+    // The entry in the process's environment, or null.
     static char* find() {
         for (char** one = environ; one != nullptr && *one != nullptr; ++one) {
             if (std::strncmp(*one, "TZ=", name_bytes) == 0) {

@@ -171,7 +171,7 @@ void take_signal(int number, const struct sigaction& action) {
         }
         state().dispatched[number].store(true, std::memory_order_relaxed);
     }
-    // Of several ranks' the last counts.
+    // When several ranks set an action, the last one decides the flags.
     int flags = action.sa_flags & (SA_RESTART | SA_ONSTACK | SA_NOCLDSTOP | SA_NOCLDWAIT);
     flags |= is_handler(action) ? 0 : SA_RESTART;
     flags |= number == SIGCHLD && is_ignored(action) ? SA_NOCLDWAIT : 0;
@@ -241,8 +241,9 @@ int send_to_self(int number) {
     return static_cast<int>(syscall(SYS_tgkill, getpid(), own_thread(), number));
 }
 
-// What a rank sends its process comes to it. Where the caller has it blocked, a thread may wait
-// for it that only the kernel knows: then it is the process's.
+// A signal that a rank sends to its process reaches that rank alone. A caller that blocks the
+// signal may have a thread that waits for it in the kernel, and only the kernel knows which: then
+// the signal goes to the process.
 bool send_to_rank(int number, int code, sigval value, int& result) {
     sigset_t blocked;
     pthread_sigmask(SIG_BLOCK, nullptr, &blocked);

@@ -80,7 +80,7 @@ Error become_mpiexec(const NodePlan& plan, CommandLine& line) {
 } // namespace
 
 int run_agent() {
-    // What anybody prints by mistake must not come between frames.
+    // Text that a library prints by mistake must not get between frames.
     const int input = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
     const int output = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -34,8 +34,8 @@ struct ForeignNeed {
     bool is_met() const { return abi == Abi::standard && finds_own; }
 };
 
-// What the program at `path` needs, by its file and those of its libraries. `own_folder` is
-// mpiexec's, here and below.
+// Finds the ABI that the program at `path` needs in its file and those of its libraries.
+// `own_folder` is mpiexec's, here and below.
 ForeignNeed foreign_need(const std::string& path, const std::string& own_folder);
 
 // Warren's libraries for the program: folders for LD_LIBRARY_PATH, files to be preloaded, each with

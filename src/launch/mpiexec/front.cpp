@@ -110,7 +110,7 @@ int Front::run() {
         wait();
         pass_deadlines();
     }
-    // What has been said is written, however slow the reader is; a signal ends that.
+    // All output is written, however slow its reader is; a signal ends the wait.
     kill_at_ns_ = time_limit_ns_ = 0;
     forwarded_ = 0;
     const auto has_unwritten = [](Sink& sink) {

@@ -5,7 +5,7 @@
 //     watch      one loop: output, ends of ranks, signals, time limits (job_watch.hpp)
 //     clean up   kill what is left of the process group, hand on the last output
 //
-// What it says of all that, and its exit code, is its report's (report.hpp).
+// The job's report holds its messages and its exit code (report.hpp).
 // Thread rule: mpiexec's only thread.
 #pragma once
 

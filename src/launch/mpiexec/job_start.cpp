@@ -149,7 +149,7 @@ bool JobStart::open_descriptors() {
     return job_.agent == nullptr || open_book();
 }
 
-// What ranks know of the other nodes.
+// The book tells ranks about the other nodes.
 bool JobStart::open_book() {
     int book = -1;
     if (Error error = node::Book::create(job_.agent->plan.names, book)) {

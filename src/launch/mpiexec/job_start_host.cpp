@@ -104,7 +104,7 @@ bool JobStart::connect_rank(std::uint32_t rank, HostPlan& plan, std::vector<int>
     return true;
 }
 
-// What is the same for all ranks.
+// Fills the part of the plan that all ranks share.
 void JobStart::describe_host(HostPlan& plan) {
     const std::string& library = job_.line.library;
     plan.library = library.empty() ? own_folder() + library_folder + library_name : "";

@@ -20,7 +20,7 @@ class JobTopology {
 
     // Publishes it to the ranks. False: the topology that the user asked for can't be had.
     bool publish(RankEnvironment& environment);
-    // What such a program has to load before the library that reads hwloc's forms.
+    // Libraries that the program must load before the library that reads hwloc's forms.
     static std::string preloaded_before(const ResolvedProgram& program);
     // Descriptors that ranks inherit.
     std::vector<int> descriptors() const;

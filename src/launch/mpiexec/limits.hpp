@@ -26,8 +26,8 @@ std::uint32_t processor_quota();
 // system are looked for below `root`.
 Error check_task_room(std::uint64_t tasks, const std::string& root = "");
 
-// What all ranks have of the system together, the least first: of processes, or of the one process
-// that they share.
+// A limit of the system for all ranks together: either for their processes, or for the one process
+// that they share. shared_limits() puts the lowest first.
 struct SharedLimit {
     std::uint64_t count = 0;
     std::string what;   // "inotify instances"

@@ -70,7 +70,7 @@ class Link {
     bool await(Frame& frame, int timeout_ms);
     bool greeted() const { return greeted_; }
     bool is_foreign() const { return foreign_; }
-    // What came before the greeting, once.
+    // Returns the bytes that preceded the greeting, once.
     std::string take_before();
 
     int input() const { return input_; }
@@ -103,8 +103,8 @@ class Packer {
     std::string bytes_;
 };
 
-// What a packer has packed. When the bytes end too early, or are too many, sound() is false and
-// what is taken is empty.
+// Reads the values that a Packer has packed. When the bytes end too early, or some are left,
+// sound() is false and the values are empty.
 class Unpacker {
   public:
     explicit Unpacker(std::string_view bytes) : rest_(bytes) {}

@@ -41,7 +41,7 @@ class RankOutput {
     // Why nothing can be written to the standard output any more; 0: it can.
     int write_error() const { return output_.error(); }
 
-    // What ranks write, and mpiexec says, goes over a link.
+    // The ranks' output and mpiexec's own text go over a link.
     void send_to(Link& link) {
         output_.send_to(link, FrameKind::output);
         errors_.send_to(link, FrameKind::errors);

@@ -44,7 +44,7 @@ class TwoWriters {
     RankOutput output;
 };
 
-// What reaches mpiexec's standard output.
+// Returns the text that reaches mpiexec's standard output.
 std::string passed_on(const std::function<void(TwoWriters&)>& deeds) {
     testing::internal::CaptureStdout();
     {

@@ -42,7 +42,7 @@ class Report {
     int exit_code_ = 0;
 };
 
-// What mpiexec says when it can't pass on the ranks' output.
+// The message for output of ranks that mpiexec can't pass on.
 std::string describe_write_error(int error_number);
 
 } // namespace warren::launch

@@ -10,7 +10,7 @@
 namespace warren::launch {
 namespace {
 
-// What the function has said on the standard error.
+// Returns the text that the function has written to the standard error.
 template <typename Function>
 std::string said(bool verbose, Function function) {
     testing::internal::CaptureStderr();

@@ -1,5 +1,5 @@
-// What mpiexec is asked to do: its command line, and what other launchers take from the
-// environment, too. Thread rule: before there are threads.
+// A request to mpiexec: its command line, and those variables of other launchers that it
+// understands. Thread rule: before there are threads.
 #pragma once
 
 #include <string>

@@ -18,7 +18,8 @@ class TerminalInput {
     // Makes the pipe when standard input is a terminal. Returns the descriptor for rank 0's
     // standard input: the pipe's end (close_reader() when rank 0 has it) or mpiexec's own.
     int open();
-    // The same for what an agent is sent; `none` when there is no pipe.
+    // Makes the pipe for input that an agent is sent, and returns rank 0's end; `none` when there
+    // is no pipe.
     int open_relay(int none);
     void close_reader();
 

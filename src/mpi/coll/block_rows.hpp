@@ -26,25 +26,26 @@ struct BlockRows {
         return area + operation % collective_phases * phase_bytes +
                static_cast<std::size_t>(row) * pitch + static_cast<std::size_t>(block) * stride;
     }
-    // What only the root writes.
+    // The block that only the root writes.
     std::byte* of_root(const PhaseRing& ring, std::uint64_t operation, int root, int block) const {
         return area == nullptr ? in_line(ring, operation, root, block)
                                : in_staging(operation, 0, block);
     }
-    // What a rank writes for a root.
+    // The block that a rank writes for a root.
     std::byte* own(const PhaseRing& ring, std::uint64_t operation, int rank, int block = 0) const {
         return area == nullptr ? in_line(ring, operation, rank, block)
                                : in_staging(operation, rank, block);
     }
-    // What a rank writes for all.
+    // The block that a rank writes for all.
     std::byte* for_all(const PhaseRing& ring, std::uint64_t operation, int rank,
                        int block = 0) const {
         return area == nullptr
                    ? in_line(ring, operation, rank, block)
                    : in_staging(operation, ring.alternating_row(operation, rank), block);
     }
-    // What a rank writes for another one: a rank's row has a block for every other one, or of every
-    // other one. (Blocks smaller than a line share lines, which would have several writers.)
+    // The block that a rank writes for another one. In lines, each writer's row has a block for
+    // every other rank. In staging, rows and columns are exchanged in every second use of a phase,
+    // unless blocks are smaller than a cache line: a line would then have several writers.
     bool exchanged() const { return area != nullptr && stride >= line_bytes; }
     std::byte* between(const PhaseRing& ring, std::uint64_t operation, int from, int to) const {
         const auto column = [](int row, int other) { return other < row ? other : other - 1; };

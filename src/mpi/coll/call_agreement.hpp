@@ -103,7 +103,7 @@ class CallAgreement {
     static std::uint64_t differing_stamp(std::uint64_t operation) {
         return (operation + 1) << signature_bits | differing;
     }
-    // Of an operation that has come.
+    // Compares the stamp of an operation that another rank has entered with this call.
     void compare(std::uint64_t seen, std::uint64_t operation) {
         if (seen != stamp(operation)) [[unlikely]] {
             note_unequal(seen, operation);

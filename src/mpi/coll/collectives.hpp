@@ -67,7 +67,7 @@ class Collectives {
     [[gnu::always_inline]] Path choose(Tag operation, MPI_Count bytes, const Solid& solid) const {
         return coll::choose(operation, bytes, engine_.rank(), communicator_, solid);
     }
-    // Of a reduction. Operands with gaps go by messages, which combine them where they are.
+    // Chooses the path of a reduction. Messages combine operands with gaps where they are.
     [[gnu::always_inline]] Path choose(Tag operation, MPI_Count count,
                                        const datatype::Datatype& type) const {
         return type.contiguous ? choose(operation, count * type.size, [] { return true; })

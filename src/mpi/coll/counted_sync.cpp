@@ -7,9 +7,9 @@ namespace warren::coll::counted {
 
 namespace {
 
-// What this rank's arrival adds: 1 in the lower half; above it, its share of the calls' signatures:
-// its weight times a number made of the signature. The first rank's weight is minus all others'. So
-// the sum is 0 of calls that match; of calls that differ once in millions.
+// The number that this rank's arrival adds: 1 in the lower half; in the upper half, a hash of the
+// call's signature times the rank's weight. The weights of all ranks sum to 0, so the upper half of
+// the sum is 0 when all signatures are equal. When they differ it is 0 once in millions of calls.
 std::uint64_t arrival(const CallAgreement& call) {
     const auto ranks = static_cast<std::uint64_t>(call.slot().size);
     const auto rank = static_cast<std::uint64_t>(call.slot().rank);

@@ -234,7 +234,7 @@ class Operations {
     Random shared_;
     Random own_;
     Operands operands_;
-    // Of the next operation.
+    // The next operation:
     std::uint32_t number_ = 0;
     int root_ = 0;
     bool in_place_ = false;

@@ -73,7 +73,7 @@ class SlotMemory {
         return *reinterpret_cast<Line*>(phase(operation) +
                                         (2 + static_cast<std::size_t>(rank)) * line_bytes);
     }
-    // Of counted slots (counted_sync.hpp).
+    // Parts that only counted slots have (counted_sync.hpp).
     std::atomic<std::uint64_t>& arrivals(std::uint64_t operation) const {
         return *reinterpret_cast<std::atomic<std::uint64_t>*>(phase(operation));
     }

@@ -76,7 +76,7 @@ void give(void* place, void* value) {
     std::memcpy(place, &value, sizeof value);
 }
 
-// What an object, whose attributes are null if it has none, has for a program's key.
+// Gets an object's value for a program's key. `attributes`: null if the object has none.
 Error get_attribute(Context& context, AttributeOwner owner, const comm::Attributes* attributes,
                     int keyval, void* value, int* flag) {
     const Keyval* found = context.keyvals.find(keyval, owner);
@@ -123,7 +123,8 @@ int* predefined_value(Context& context, int keyval) {
     }
 }
 
-// The same of windows, but for MPI_WIN_BASE, whose value is the address.
+// The variable of a window's predefined key; null for MPI_WIN_BASE, whose value is the address, and
+// for other keys.
 void* predefined_value(rma::Window& window, int keyval) {
     switch (keyval) {
     case MPI_WIN_SIZE:

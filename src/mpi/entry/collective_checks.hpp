@@ -1,5 +1,4 @@
-// What the entry points of collective operations share: checks that more than one of their files
-// makes. Thread rule: under the rank's lock.
+// Checks that several files of collective entry points make. Thread rule: under the rank's lock.
 #pragma once
 
 #include "base/error.hpp"

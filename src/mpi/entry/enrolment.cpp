@@ -79,8 +79,8 @@ Error refuse_foreign_launcher() {
     return {};
 }
 
-// What a rank starts has the rank's variables, but is no rank: another process is, or is yet to
-// be. Processes lose the descriptors that a rank has when they are executed.
+// A process that a rank starts inherits the rank's variables but is not the rank: another process
+// is, or will be. The missing descriptors tell, because exec closes them.
 Error refuse_child_of_rank() {
     return fail(MPI_ERR_OTHER,
                 "this process was started by rank %.20s of a job (WARREN_RANK is set), or below "

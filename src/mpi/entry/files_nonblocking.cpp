@@ -14,7 +14,7 @@ using message::Request;
 
 namespace {
 
-// What a request of a file access has.
+// State of a request for a file access.
 struct FileRequest {
     std::unique_ptr<io::NonblockingAccess> access;
     Error error;

@@ -13,8 +13,9 @@
 
 namespace warren::io {
 
-// What a rank wants of a collective access. Written before its first barrier, read after it; calls
-// use the two of a rank in turn, so the next one may be written while others still read.
+// A rank's part of a collective access. The rank writes it before the call's first barrier, others
+// read it after that barrier. A rank has two, used in turn, so it may write the next one while
+// others still read this one.
 struct AccessPlan {
     std::uint64_t begin; // from the first to the last byte in the file
     std::uint64_t end;
@@ -24,11 +25,11 @@ struct AccessPlan {
     std::int32_t refused;      // error class: this rank can't do its part
 };
 
-// What a rank says in a round of a staged access; rounds use the two in turn.
+// A rank's result of one round of a staged access; rounds use a rank's two in turn.
 struct RoundNote {
-    // Of a write, before the round's barrier: see Tiling. Of a read: where its part ended.
+    // A write stores Tiling's value before the round's barrier; a read stores where its part ended.
     std::uint64_t value;
-    // Of a write, before the next round's barrier; of a read, before the round's.
+    // A write stores its error before the next round's barrier; a read before the round's own.
     std::int32_t error_class;
     std::uint32_t unused;
 };
@@ -44,7 +45,7 @@ struct RankControl {
 struct FileControl {
     // In etypes of the view, which is the same at all ranks that use it.
     alignas(node::cache_line_bytes) std::atomic<std::int64_t> shared_pointer;
-    // Of an ordered access: written by rank 0 between the barriers.
+    // Begin of an ordered access; rank 0 writes it between the barriers.
     alignas(node::cache_line_bytes) std::int64_t ordered_begin;
 };
 

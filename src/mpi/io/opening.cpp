@@ -13,7 +13,7 @@
 
 namespace warren::io {
 
-// What the first rank tells the others of the file that it has opened.
+// Properties of the opened file that the first rank sends to the others.
 struct Opened {
     std::uint64_t control = 0; // where the control block is in the job's memory file
     std::uint64_t device = 0;
@@ -103,7 +103,7 @@ Error File::barrier() const {
     return coll::Collectives(engine_, communicator_).barrier();
 }
 
-// What all ranks agree on: the own error, else the class of another rank's.
+// Returns success on all ranks or an error on all: the rank's own, or the class of another's.
 Error File::agree(Error own) const {
     const std::int64_t mine = own ? own.error_class() : MPI_SUCCESS;
     std::int64_t worst = MPI_SUCCESS;
@@ -117,7 +117,7 @@ Error File::agree(Error own) const {
     return error || worst == MPI_SUCCESS ? error : other_rank(static_cast<int>(worst));
 }
 
-// The same, and that all have given the same value.
+// Like agree(); ranks that give different values are an error, too.
 Error File::agree_on(MPI_Offset value, const char* name, Error own) const {
     const std::int64_t mine[3] = {own ? own.error_class() : MPI_SUCCESS, value, -value};
     std::int64_t all[3] = {0, 0, 0};
@@ -215,7 +215,8 @@ void File::set_medium() {
                                !rank.oversubscribed());
     medium_.readable = file_->readable();
     medium_.sieved_reads = hints.sieved_reads;
-    // What others write on other nodes, or in other processes, no lock of this node protects.
+    // This node's locks do not protect bytes that other nodes or processes write to a remote file,
+    // and sieving would overwrite those bytes.
     medium_.sieved_writes = file_->remote() ? Sieving::never : hints.sieved_writes;
 }
 

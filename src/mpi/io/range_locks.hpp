@@ -47,8 +47,8 @@ static_assert(sizeof(LockBlock) <= lock_block_bytes);
 class RangeLocks {
   public:
     RangeLocks() = default;
-    // Of the file with that number on that device. `owner`: the rank on the node; `spins`: ranks
-    // have a processor each.
+    // Locks of the file with that number on that device. `owner`: the rank on the node; `spins`:
+    // ranks have a processor each.
     RangeLocks(const node::Segment& segment, std::uint64_t device, std::uint64_t number,
                std::uint32_t owner, bool spins);
 

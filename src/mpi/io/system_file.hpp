@@ -38,7 +38,7 @@ class SystemFile {
     // `got` < bytes: the file ends.
     Error read(void* data, std::size_t bytes, std::uint64_t offset, std::size_t& got) const;
     Error write(const void* data, std::size_t bytes, std::uint64_t offset) const;
-    // The same for pieces of memory, which the calls change.
+    // Read and write pieces of memory; the calls change the array of pieces.
     Error read(iovec* pieces, std::size_t count, std::uint64_t offset, std::size_t& got) const;
     Error write(iovec* pieces, std::size_t count, std::uint64_t offset) const;
 

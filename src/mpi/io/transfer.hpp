@@ -34,7 +34,7 @@ class Scratch {
 // Whether small blocks are sieved.
 enum class Sieving : std::uint8_t { automatic, always, never };
 
-// What transfers of an open file have in common.
+// The file, its locks and its hints: shared by all transfers of an open file.
 struct Medium {
     const SystemFile* file = nullptr;
     RangeLocks locks;
@@ -60,7 +60,7 @@ class Transfer {
   private:
     Error write_block(const datatype::Buffer& memory, std::uint64_t offset, MPI_Count& done);
     Error read_block(const datatype::Buffer& memory, std::uint64_t offset, MPI_Count& done);
-    // Of contiguous data.
+    // These move contiguous data.
     Error write_blocks(const std::byte* data, MPI_Count bytes, MPI_Count first, MPI_Count& done);
     Error read_blocks(std::byte* data, MPI_Count bytes, MPI_Count first, MPI_Count& done);
     Error write_each(const std::byte* data, MPI_Count bytes, MPI_Count first, MPI_Count& done);

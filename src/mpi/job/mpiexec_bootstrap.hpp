@@ -39,7 +39,7 @@ class MpiexecBootstrap : public Bootstrap {
     // the other nodes, stays the caller's; -1: there are none.
     MpiexecBootstrap(Segment segment, std::uint32_t node_rank, int lifeline, int book = -1);
 
-    // What a rank writes into its lifeline.
+    // Bytes that a rank writes into its lifeline.
     static constexpr char ends_job = '!';
     static constexpr char fences = 'f'; // all ranks of the node have come to a fence
     // The agent's part of a fence: all nodes have come. Lets the ranks of this one go on.

@@ -153,7 +153,7 @@ TEST_F(MpiexecBootstrapTest, the_last_member_gives_a_context_back) {
     EXPECT_EQ(other->give_back_context(context), 0u);
     EXPECT_NE(other->take_context(1), context);
     EXPECT_EQ(one->give_back_context(context), 0u);
-    // The same entry, in its next life.
+    // The context table reuses the entry with another generation.
     const std::uint32_t again = other->take_context(1);
     EXPECT_NE(again, context);
     EXPECT_EQ(again % (1u << 21), context % (1u << 21));
@@ -175,7 +175,7 @@ TEST_F(MpiexecBootstrapTest, the_first_rank_that_aborts_tells_mpiexec_why) {
     close(lifeline[1]);
 }
 
-// What an agent does: the second of two nodes has ranks 4 to 7.
+// Does the work of an agent: the second of two nodes has ranks 4 to 7.
 class TwoNodesTest : public testing::Test {
   protected:
     void SetUp() override {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr transport::CellKind test_kind = kind::first_free + 1;
 
-// What a handler has got.
+// Messages that a handler got.
 struct Got {
     std::vector<std::uint64_t> numbers;
     std::int32_t last_tag = 0;

@@ -46,7 +46,7 @@ struct Peer : transport::Channel {
         Inbound inbound;
     };
 };
-// Of two cache lines malloc takes 8 bytes.
+// malloc uses 8 bytes of the two cache lines itself.
 static_assert(sizeof(Peer) <= 2 * node::cache_line_bytes - 8);
 
 class Peers {

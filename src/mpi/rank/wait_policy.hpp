@@ -70,7 +70,7 @@ inline constexpr timespec vain_sleep = {.tv_sec = 0, .tv_nsec = 200'000};
 namespace warren {
 
 struct WaitPolicy {
-    // What parks and wakes the rank if it is a fibre; null: it is a kernel thread.
+    // Functions that park and wake the rank if it is a fibre; null: it is a kernel thread.
     const FibreFunctions* functions = nullptr;
     // Ranks are more than processors: a wait gives way after a few polls.
     bool shares_processor = false;

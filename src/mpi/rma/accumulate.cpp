@@ -92,7 +92,7 @@ Error Window::accumulate_parts(const Accumulation& what, TargetMemory& memory) {
     return {};
 }
 
-// What origin, result and target must have in common.
+// Origin, result and target must have one basic type.
 Error Window::check_accumulation(const Accumulation& what) {
     const datatype::Datatype* origin = basic_of(*what.from.type);
     const datatype::Datatype* result =

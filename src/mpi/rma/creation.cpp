@@ -20,7 +20,8 @@ struct Extent {
     int error_class;
 };
 
-// What a part takes: a part of a page or more begins a page, which its rank commits and so places.
+// Bytes that a part occupies. A part of a page or more begins a page, because its rank commits its
+// pages and thereby places them.
 std::uint64_t padded(const WindowPlan& plan) {
     const auto size = static_cast<std::uint64_t>(plan.size);
     if (plan.contiguous) {
@@ -57,7 +58,7 @@ int flavour_attribute(Flavour flavour) {
 
 } // namespace
 
-// What all ranks agree on: the own error, else the class of another rank's.
+// Returns success on all ranks or an error on all: the rank's own, or the class of another's.
 Error Window::agree(Error own) const {
     const std::int64_t mine = own ? own.error_class() : MPI_SUCCESS;
     std::int64_t worst = MPI_SUCCESS;

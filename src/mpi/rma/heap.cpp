@@ -17,8 +17,8 @@ std::uint64_t table_offset(const node::Segment& segment) {
     return whole_pages(segment.header().bytes);
 }
 
-// What the kernel says that could be had; files of memory have no limit of their own, and the
-// kernel's answer to what it, or the control group, has not is to kill processes.
+// Memory that the kernel says is available. Memory files have no limit of their own, and the kernel
+// kills processes when they exceed its memory or the control group's limit.
 std::uint64_t available_bytes() {
     unsigned long long found = 0;
     if (std::FILE* file = std::fopen("/proc/meminfo", "re")) {

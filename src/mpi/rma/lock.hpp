@@ -72,7 +72,7 @@ class WindowLock {
     // True: it was free. Else this rank is in the queue.
     bool take_or_queue(bool exclusive, LockWaiter& own,
                        char (&holder)[sizeof node::Activity::communicator_name]);
-    // Of a thread, while another of the same rank waits in a queue of the window.
+    // A thread polls while another thread of its rank waits in a queue of the window.
     void poll(bool exclusive);
     void give_back_slowly(bool exclusive);
     // Takes this rank out of the queue. False: it has been given the lock.
@@ -84,7 +84,7 @@ class WindowLock {
     // Under the queue's mutex: takes those off the queue that the lock is handed to, and those that
     // have ended. Returns the first of them, as `first` is, which are linked.
     std::uint32_t hand_on();
-    // What mpiexec's account of a long wait says of the lock.
+    // Writes the lock's holder into mpiexec's account of a long wait.
     void describe_holder(std::uint64_t word,
                          char (&text)[sizeof node::Activity::communicator_name]) const;
     std::uint32_t own_rank() const { return engine_.rank().index; }

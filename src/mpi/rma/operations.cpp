@@ -10,7 +10,7 @@ namespace warren::rma {
 
 namespace {
 
-// Of data with gaps that is packed on its way to or from another process.
+// Data with gaps is packed in parts of this size on its way to or from another process.
 constexpr MPI_Count packed_part_bytes = 256 * 1024;
 
 using Packed = std::unique_ptr<std::byte[]>;
@@ -85,7 +85,7 @@ Error Window::find_place(int target, MPI_Aint displacement, const Buffer& there,
                     displacement < 0 ? "negative" : "too large");
     }
     if (there.bytes() > 0 && flavour_ != Flavour::dynamic) {
-        // Of the bytes that are touched: where they begin, and where they end.
+        // The bytes that the operation touches begin and end here.
         __extension__ typedef __int128 Wide;
         const Wide last = static_cast<Wide>(there.count - 1) * there.type->extent;
         const Wide begin =

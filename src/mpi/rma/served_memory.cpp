@@ -9,7 +9,8 @@ namespace warren::rma {
 
 namespace {
 
-// Of a request: it is in memory twice, at the origin and at the target.
+// A request holds at most this much data, because the data is in memory twice, at the origin and at
+// the target.
 constexpr MPI_Count data_bytes_per_request = 256 * 1024;
 constexpr std::size_t pieces_per_request = 1024;
 

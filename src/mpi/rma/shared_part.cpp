@@ -10,7 +10,7 @@
 
 namespace warren::rma {
 
-// What the ranks of this process share; held for a system call at most.
+// Records that the ranks of this process share. The mutex is held for a system call at most.
 struct SharedPart::Records {
     std::mutex mutex;
     Record* first = nullptr;

@@ -26,7 +26,7 @@ constexpr int fence_assertions =
     MPI_MODE_NOSTORE | MPI_MODE_NOPUT | MPI_MODE_NOPRECEDE | MPI_MODE_NOSUCCEED;
 constexpr int post_assertions = MPI_MODE_NOCHECK | MPI_MODE_NOSTORE | MPI_MODE_NOPUT;
 
-// What is open and ends another way.
+// The error for an open epoch that another call ends.
 Error wrong_epoch(const Epochs& epochs) {
     return fail(MPI_ERR_RMA_SYNC, "%s",
                 epochs.all_locked()    ? "the epoch of MPI_Win_lock_all is open"

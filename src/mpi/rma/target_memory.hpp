@@ -17,7 +17,7 @@ namespace warren::rma {
 
 using datatype::Buffer;
 
-// What is common to the parts of an accumulate operation.
+// Arguments that all parts of an accumulate operation share.
 struct Accumulating {
     const coll::Op& op;
     const datatype::Datatype& basic;
@@ -38,7 +38,7 @@ class TargetMemory {
     // operations. `before` gets what was there, packed; null: nobody wants to know.
     virtual Error accumulate(const Accumulating& what, void* before, MPI_Count first,
                              MPI_Count bytes) = 0;
-    // Of the only element, likewise.
+    // Compares and swaps the only element, atomically like accumulate().
     virtual Error compare_and_swap(const void* from, const void* compared, void* before) = 0;
 
   protected:

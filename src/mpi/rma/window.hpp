@@ -44,7 +44,7 @@ namespace warren::rma {
 
 enum class Flavour : std::uint8_t { create, allocate, dynamic, shared };
 
-// What a rank wants of a window.
+// A rank's arguments for a window that is to be made.
 struct WindowPlan {
     Flavour flavour = Flavour::create;
     void* base = nullptr; // of MPI_Win_create
@@ -188,7 +188,7 @@ class Window {
     comm::Info* info = nullptr;
     comm::ErrorHandler* error_handler = nullptr; // null: MPI_ERRORS_ARE_FATAL
     std::string name;
-    // What the predefined attributes' values point to.
+    // The values of predefined attributes point to these.
     struct Values {
         void* base = nullptr;
         MPI_Aint size = 0;

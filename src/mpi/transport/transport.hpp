@@ -67,7 +67,7 @@ struct Arrival {
 
 // --- Memory of other ranks
 
-// What a channel can.
+// Capabilities of a channel.
 struct Abilities {
     std::size_t inline_bytes; // in a cell
     std::size_t block_bytes;  // in a block
@@ -91,7 +91,7 @@ enum class PeerCopy : std::uint8_t {
 
 // --- Plans
 
-// What the plan of a message depends on.
+// Properties of a message that determine its plan.
 struct Outline {
     std::uint64_t bytes;
     bool awaited = false;        // its sender waits for it in MPI
@@ -118,8 +118,8 @@ struct Plan {
 
 // --- The seam
 
-// What a handler of arrivals has: operator() for each, and cell() for one with its data in the
-// cell, which transports may call instead with their own form of a cell.
+// The functions of a handler of arrivals: operator() for each, and cell() for one with its data in
+// the cell, which transports may call instead with their own form of a cell.
 struct AnyHandler {
     void operator()(const Arrival&) const {}
     template <typename Cell>

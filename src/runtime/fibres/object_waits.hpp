@@ -94,9 +94,9 @@ struct Looks {
     bool (*may_be_free)(const void* object, std::uint32_t expected);
     std::uint64_t shortest_ns;
     std::uint64_t longest_ns;
-    // What a change by a signal handler does: nothing; resumes the wait if may_be_free() says so
-    // (then may_be_free is also called under the place's lock, and must take none); resumes it
-    // always.
+    // The effect of a change by a signal handler on the wait: `never` none; `if_free` resumes it if
+    // may_be_free() returns true (may_be_free() is then also called under the place's lock, and
+    // must take none); `for_nothing` always resumes it.
     enum class ByHandlers : std::uint8_t { never, if_free, for_nothing } by_handlers = {};
 };
 

@@ -124,8 +124,8 @@ class Scheduler {
     void release(const void* event);
     // Lets the ready fibres of the calling fibre's worker run first.
     void give_way();
-    // The same for a fibre that has polled in vain; the polls took about `looks_ticks`. If the
-    // fibre has run little longer than that since it was resumed, it has only polled, and the time
+    // Like give_way(), for a fibre that has polled in vain; the polls took about `looks_ticks`. A
+    // fibre that has run little longer than that since it was resumed has only polled, so the time
     // does not count as its load.
     void found_nothing(std::uint64_t looks_ticks);
     // Parks the calling fibre until then (monotonic clock).

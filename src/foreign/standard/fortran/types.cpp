@@ -1,4 +1,4 @@
-// What the modules have beside the standard's C procedures: operators of handles, conversions of
+// Symbols of the modules beside the standard's C procedures: operators for handles, conversions of
 // statuses, sizes, and those procedures whose large-count forms take functions.
 
 #include "sections.hpp"

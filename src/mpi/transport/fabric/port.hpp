@@ -110,7 +110,7 @@ class Port {
 
     std::recursive_mutex& lock() { return lock_; }
     const Address& address() const { return address_; }
-    // What was taken, and why: a line for -v.
+    // A line for -v that names the provider and says why it was chosen.
     const std::string& why() const { return why_; }
 
     // The link to a process. An error: it has no address, or one that means nothing here.

@@ -25,12 +25,12 @@ struct Offer {
     std::string address;   // as text; empty: not one of IP
 };
 
-// What the user asks for; empty: anything.
+// The user's choice of a provider and an interface; empty: any.
 struct Wish {
     std::string provider;
     std::string interface;
 
-    // Of WARREN_NETWORK's value; null: not set.
+    // Reads WARREN_NETWORK's value; null: not set.
     static Error parse(const char* text, Wish& wish);
 };
 

@@ -14,7 +14,7 @@ namespace warren::transport {
 
 struct Channel;
 
-// What a pair has measured of its large messages (Plans), and what of them is under way (Offers).
+// A pair's measurements of large messages (Plans), and its large messages under way (Offers).
 struct LargeData {
     std::unique_ptr<CopyMethods> methods; // made with the first message that has a choice
     std::unique_ptr<CopyMethodJudge> judge;

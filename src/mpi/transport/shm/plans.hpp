@@ -25,10 +25,10 @@ class Plans {
 
     // --- The sender's half
 
-    // Of a message that may take time, or has to.
+    // Plans a message that may take time, or has to.
     Plan plan(const Channel& channel, const Outline& outline) const;
-    // Of a message that fits a block, and is pushed whatever has been chosen. Then it counts, but
-    // isn't measured. `choosable`: its data is in one piece.
+    // Plans a message that fits a block: it is pushed whatever copy method has been chosen, so it
+    // is counted but not measured. `choosable`: its data is in one piece.
     static Plan plan_block(const Channel& channel, std::uint64_t bytes, bool choosable);
     // Whether the receiver takes the next message of this size without gaps out of the sender's
     // memory.

@@ -16,13 +16,13 @@
 #include <unistd.h>
 
 #include "base/futex.hpp"
+#include "base/page.hpp"
 
 namespace warren::locality {
 
 namespace {
 
 constexpr int other_error = 16; // MPI_ERR_OTHER
-constexpr std::uint64_t page_bytes = 4096;
 // Touches that may wait in memory for a folder: more than a child needs to execute another program.
 constexpr std::uint64_t waiting_touches = 4096;
 // Limit of that wait beside another recorder, whose files exist from the beginning: waiting touches

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/futex.hpp"
+#include "base/page.hpp"
 
 namespace warren::locality {
 
@@ -25,7 +26,6 @@ constexpr int other_error = 16; // MPI_ERR_OTHER
 // An event gets its time and reaches its ring within this, unless a virtual processor is
 // descheduled just then.
 constexpr std::uint64_t settled_ns = 10'000'000;
-constexpr std::size_t page_bytes = 4096;
 // PERF_FORMAT_LOST, since Linux 6.0: the number of lost events is read from the descriptor.
 constexpr std::uint64_t format_lost = 1U << 4;
 constexpr std::size_t smallest_ring_bytes = 8 * page_bytes;

@@ -24,11 +24,10 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/page.hpp"
 #include "image/symbol_table.hpp"
 
 namespace warren::image {
-
-inline constexpr std::uint64_t page_bytes = 4096;
 
 constexpr std::uint64_t page_down(std::uint64_t address) {
     return address & ~(page_bytes - 1);

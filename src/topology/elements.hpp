@@ -97,7 +97,7 @@ bool all_below(const Number* numbers, std::size_t count, std::uint64_t limit,
     return all_are(numbers, count, [last](Numbers some, std::size_t) { return some <= last; });
 }
 
-// The same, or the largest number there is, which stands for none.
+// Whether each number is below the limit, or the largest there is, which stands for none.
 template <typename Number>
 bool all_below_or_none(const Number* numbers, std::size_t count, std::uint64_t limit) {
     using Numbers = typename Vector<Number>::Type;

@@ -63,7 +63,7 @@ Error write_image(std::span<const std::byte> image, const std::string& path);
 // Refuses what belongs neither to this user nor to root: the rule for all files and folders that
 // say what a machine is. `what` names it.
 Error check_owner(const struct stat& status, const std::string& what);
-// The same, and refuses what is no plain file.
+// Like check_owner(), and refuses what is no plain file.
 Error check_plain_file(const struct stat& status, const std::string& what);
 
 } // namespace warren::topology

@@ -144,59 +144,58 @@ struct Memory {
     unsigned char& at(long i) { return bytes[static_cast<std::size_t>(gaps ? 3 * i : i)]; }
 };
 
-int write_by(How how, const File& file, const Part& part, Memory& memory, MPI_Status* status) {
-    const MPI_File handle = file.handle;
-    void* data = memory.bytes.data();
-    MPI_Request request;
-    int code = MPI_SUCCESS;
-    switch (how) {
-    case How::at:
-        return MPI_File_write_at(handle, part.first, data, part.bytes, memory.type, status);
-    case How::at_all:
-        return MPI_File_write_at_all(handle, part.first, data, part.bytes, memory.type, status);
-    case How::pointer:
-        MPI_File_seek(handle, part.first, MPI_SEEK_SET);
-        return MPI_File_write(handle, data, part.bytes, memory.type, status);
-    case How::all:
-        MPI_File_seek(handle, part.first, MPI_SEEK_SET);
-        return MPI_File_write_all(handle, data, part.bytes, memory.type, status);
-    case How::nonblocking:
-        code = MPI_File_iwrite_at(handle, part.first, data, part.bytes, memory.type, &request);
-        return code != MPI_SUCCESS ? code : MPI_Wait(&request, status);
-    case How::nonblocking_all:
-        code = MPI_File_iwrite_at_all(handle, part.first, data, part.bytes, memory.type, &request);
-        return code != MPI_SUCCESS ? code : MPI_Wait(&request, status);
-    default:
-        code = MPI_File_write_at_all_begin(handle, part.first, data, part.bytes, memory.type);
-        return code != MPI_SUCCESS ? code : MPI_File_write_at_all_end(handle, data, status);
-    }
-}
+// The procedures that read, or write. `Data`: void* or const void*.
+template <typename Data>
+struct Procedures {
+    using At = int (*)(MPI_File, MPI_Offset, Data, int, MPI_Datatype, MPI_Status*);
+    using ByPointer = int (*)(MPI_File, Data, int, MPI_Datatype, MPI_Status*);
+    using Begin = int (*)(MPI_File, MPI_Offset, Data, int, MPI_Datatype, MPI_Request*);
+    At at;
+    At at_all;
+    ByPointer by_pointer;
+    ByPointer all;
+    Begin begin;
+    Begin begin_all;
+    int (*begin_split)(MPI_File, MPI_Offset, Data, int, MPI_Datatype);
+    int (*end_split)(MPI_File, Data, MPI_Status*);
+};
+constexpr Procedures<const void*> writing{
+    MPI_File_write_at,           MPI_File_write_at_all,    MPI_File_write,
+    MPI_File_write_all,          MPI_File_iwrite_at,       MPI_File_iwrite_at_all,
+    MPI_File_write_at_all_begin, MPI_File_write_at_all_end};
+constexpr Procedures<void*> reading{
+    MPI_File_read_at,           MPI_File_read_at_all,    MPI_File_read,
+    MPI_File_read_all,          MPI_File_iread_at,       MPI_File_iread_at_all,
+    MPI_File_read_at_all_begin, MPI_File_read_at_all_end};
 
-int read_by(How how, const File& file, const Part& part, Memory& memory, MPI_Status* status) {
+template <typename Data>
+int access_by(How how, const Procedures<Data>& procedures, const File& file, const Part& part,
+              Memory& memory, MPI_Status* status) {
     const MPI_File handle = file.handle;
-    void* data = memory.bytes.data();
+    Data data = memory.bytes.data();
     MPI_Request request;
     int code = MPI_SUCCESS;
     switch (how) {
     case How::at:
-        return MPI_File_read_at(handle, part.first, data, part.bytes, memory.type, status);
-    case How::at_all:
-        return MPI_File_read_at_all(handle, part.first, data, part.bytes, memory.type, status);
+    case How::at_all: {
+        const auto access = how == How::at ? procedures.at : procedures.at_all;
+        return access(handle, part.first, data, part.bytes, memory.type, status);
+    }
     case How::pointer:
+    case How::all: {
         MPI_File_seek(handle, part.first, MPI_SEEK_SET);
-        return MPI_File_read(handle, data, part.bytes, memory.type, status);
-    case How::all:
-        MPI_File_seek(handle, part.first, MPI_SEEK_SET);
-        return MPI_File_read_all(handle, data, part.bytes, memory.type, status);
+        const auto access = how == How::pointer ? procedures.by_pointer : procedures.all;
+        return access(handle, data, part.bytes, memory.type, status);
+    }
     case How::nonblocking:
-        code = MPI_File_iread_at(handle, part.first, data, part.bytes, memory.type, &request);
+    case How::nonblocking_all: {
+        const auto begin = how == How::nonblocking ? procedures.begin : procedures.begin_all;
+        code = begin(handle, part.first, data, part.bytes, memory.type, &request);
         return code != MPI_SUCCESS ? code : MPI_Wait(&request, status);
-    case How::nonblocking_all:
-        code = MPI_File_iread_at_all(handle, part.first, data, part.bytes, memory.type, &request);
-        return code != MPI_SUCCESS ? code : MPI_Wait(&request, status);
+    }
     default:
-        code = MPI_File_read_at_all_begin(handle, part.first, data, part.bytes, memory.type);
-        return code != MPI_SUCCESS ? code : MPI_File_read_at_all_end(handle, data, status);
+        code = procedures.begin_split(handle, part.first, data, part.bytes, memory.type);
+        return code != MPI_SUCCESS ? code : procedures.end_split(handle, data, status);
     }
 }
 
@@ -222,7 +221,7 @@ void write_step(File& file) {
         memory.at(i) = value(own_rank, own.first + i);
     }
     MPI_Status status;
-    expect(write_by(how, file, own, memory, &status) == MPI_SUCCESS, "a write failed");
+    expect(access_by(how, writing, file, own, memory, &status) == MPI_SUCCESS, "a write failed");
     int count = -1;
     MPI_Get_count(&status, MPI_BYTE, &count);
     expect(count == own.bytes, "a write's count is wrong");
@@ -248,7 +247,7 @@ void read_step(File& file) {
     const Part& own = parts[static_cast<std::size_t>(own_rank)];
     Memory memory(gaps, own.bytes);
     MPI_Status status;
-    expect(read_by(how, file, own, memory, &status) == MPI_SUCCESS, "a read failed");
+    expect(access_by(how, reading, file, own, memory, &status) == MPI_SUCCESS, "a read failed");
     int expected = 0;
     while (expected < own.bytes) {
         const auto place = static_cast<std::size_t>(tiles.place(own_rank, own.first + expected));

@@ -130,7 +130,7 @@ class LibcState {
     void open_streams(const Descriptors& descriptors);
     // Writes what streams hold, as fflush(nullptr) does. 0, or EOF and errno.
     int flush_streams(WhichStreams which);
-    // The same, and from now on they hold nothing.
+    // Like flush_streams() for all streams, which are unbuffered from now on.
     int unbuffer_streams();
     // Flushes as the end of a process does: without waiting for a thread that uses a stream.
     void flush_at_end();

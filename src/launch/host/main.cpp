@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "base/futex.hpp"
+#include "base/page.hpp"
 #include "image/suitability.hpp"
 #include "launch/host/children.hpp"
 #include "launch/host/crash.hpp"
@@ -193,10 +194,9 @@ std::unique_ptr<char* []> list_of(const std::vector<std::string>& texts) {
 // The reserve for images' thread-local variables has been zeroed with the thread: gives the pages
 // back, which are zero all the same until something is in them.
 void release_reserve() {
-    constexpr std::uintptr_t page = 4096;
     const auto begin = reinterpret_cast<std::uintptr_t>(warren_image_reserve);
-    const std::uintptr_t first = (begin + page - 1) / page * page;
-    const std::uintptr_t end = (begin + image::reserve_bytes) / page * page;
+    const std::uintptr_t first = whole_pages(begin);
+    const std::uintptr_t end = (begin + image::reserve_bytes) / page_bytes * page_bytes;
     madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
 }
 
@@ -324,7 +324,7 @@ std::size_t stack_bytes(const HostPlan& plan) {
     } else if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < bytes) {
         bytes = limit.rlim_cur;
     }
-    return (std::max(bytes, smallest_stack_bytes) + 4095) / 4096 * 4096;
+    return whole_pages(std::max(bytes, smallest_stack_bytes));
 }
 
 // The stacks of all ranks, each above a guard: one mapping, because their number is limited
@@ -343,7 +343,7 @@ std::byte* map_stacks(std::size_t bytes) {
 // place of a page, they would compete for the same sets of the caches.
 constexpr std::size_t shift_of_stack(std::uint32_t rank) {
     constexpr std::size_t line_bytes = 64;
-    constexpr std::uint32_t lines_of_page = 64;
+    constexpr std::uint32_t lines_of_page = page_bytes / line_bytes;
     return rank % lines_of_page * line_bytes;
 }
 

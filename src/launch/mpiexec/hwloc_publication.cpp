@@ -191,7 +191,7 @@ Error write_copies(const Hwloc& hwloc, const HwlocSharing& asked, HwlocOffer& of
     if (offer.address == 0) {
         return fail(exit_failure, "the address space has no such hole");
     }
-    if (Error error = check_memory_room(all)) {
+    if (Error error = check_free_memory(all)) {
         return error;
     }
     const int file = new_memory_file("warren-hwloc");

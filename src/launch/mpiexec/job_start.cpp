@@ -66,14 +66,14 @@ bool JobStart::prepare() {
         job_.report.fail(error);
         return false;
     }
-    return has_room() && make_segment() && open_descriptors() && make_environments();
+    return has_resources() && make_segment() && open_descriptors() && make_environments();
 }
 
 // Threads of fibres' programs come later, and are few.
-bool JobStart::has_room() {
+bool JobStart::has_resources() {
     const bool fibres = job_.has_fibres();
     const std::uint64_t tasks = fibres ? plan_.workers.size() : job_.line.ranks();
-    if (Error error = check_task_room(tasks)) {
+    if (Error error = check_free_tasks(tasks)) {
         const std::unique_ptr<ErrorRecord> record(error.take());
         job_.report.fail(exit_failure, std::to_string(tasks) +
                                            (job_.has_host() ? " threads" : " processes") +
@@ -91,7 +91,7 @@ bool JobStart::make_segment() {
                                           .nodes = job_.agent ? job_.agent->plan.nodes() : 1,
                                           .verbose = job_.line.verbose,
                                           .keeps_going = job_.line.keeps_going,
-                                          .crowded = job_.has_fibres(),
+                                          .fibres = job_.has_fibres(),
                                           .commit = false};
     if (Error error = node::Segment::create(options, job_.segment)) {
         job_.report.fail(exit_failure, error);
@@ -110,7 +110,7 @@ bool JobStart::make_segment() {
         }
     }
     const std::uint64_t committed = job_.segment.header().committed_bytes;
-    if (Error error = check_memory_room(committed)) {
+    if (Error error = check_free_memory(committed)) {
         const std::unique_ptr<ErrorRecord> record(error.take());
         job_.report.fail(exit_failure, "the node segment of " + std::to_string(job_.line.ranks()) +
                                            " ranks needs " + std::to_string(committed >> 10) +

@@ -46,7 +46,7 @@ class JobStart {
     bool open_descriptors();
     bool open_book();
     int number_for_ranks(int descriptor, int command) const;
-    bool has_room();
+    bool has_resources();
     bool make_segment();
     bool make_environments();
     void plan_forked_start(const RankEnvironment& environment, ResolvedProgram& program);

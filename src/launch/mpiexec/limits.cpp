@@ -89,7 +89,7 @@ struct MemoryLimit {
     std::uint64_t reclaimable = 0; // of the used: file pages that the kernel drops on demand
     std::string path;
 
-    std::uint64_t room() const {
+    std::uint64_t free_bytes() const {
         const std::uint64_t held = used - std::min(used, reclaimable);
         return limit - std::min(limit, held);
     }
@@ -105,7 +105,7 @@ std::uint64_t field_of(const std::string& table, const std::string& name) {
     return std::strtoull(table.c_str() + at + key.size(), nullptr, 10);
 }
 
-// The limit that leaves least room.
+// The limit that leaves the least memory.
 MemoryLimit tightest_memory_limit() {
     MemoryLimit tightest;
     for_each_folder("memory", [&](const Folder& folder) {
@@ -122,7 +122,7 @@ MemoryLimit tightest_memory_limit() {
         const std::string prefix = folder.version_2 ? "" : "total_";
         here.reclaimable =
             field_of(table, prefix + "active_file") + field_of(table, prefix + "inactive_file");
-        if (tightest.limit == no_limit || here.room() < tightest.room()) {
+        if (tightest.limit == no_limit || here.free_bytes() < tightest.free_bytes()) {
             tightest = here;
         }
     });
@@ -136,9 +136,9 @@ std::string describe(const MemoryLimit& limit) {
 
 } // namespace
 
-Error check_memory_room(std::uint64_t bytes) {
+Error check_free_memory(std::uint64_t bytes) {
     const MemoryLimit limit = tightest_memory_limit();
-    if (limit.limit == no_limit || bytes <= limit.room()) {
+    if (limit.limit == no_limit || bytes <= limit.free_bytes()) {
         return {};
     }
     return fail(exit_failure, "%s", describe(limit).c_str());
@@ -196,7 +196,7 @@ std::uint64_t tasks_of_system(const std::string& root) {
 
 } // namespace
 
-Error check_task_room(std::uint64_t tasks, const std::string& root) {
+Error check_free_tasks(std::uint64_t tasks, const std::string& root) {
     TaskLimit least;
     const std::uint64_t used = tasks_of_system(root);
     least.consider(number_in(read_small(root + "/proc/sys/kernel/threads-max")), used,

@@ -14,7 +14,7 @@ namespace warren::launch {
 // Fails when `bytes` more cannot fit the memory limit of one of this process's control groups:
 // asked before memory is taken, because the kernel's answer to too much is to end a process of its
 // choice.
-Error check_memory_room(std::uint64_t bytes);
+Error check_free_memory(std::uint64_t bytes);
 
 // The tightest memory limit: "the memory limit of 4096 kB (/sys/fs/cgroup/…)"; empty: none.
 std::string describe_memory_limit();
@@ -24,7 +24,7 @@ std::uint32_t processor_quota();
 
 // Fails when `tasks` more processes or threads can't be beside those that there are. Files of the
 // system are looked for below `root`.
-Error check_task_room(std::uint64_t tasks, const std::string& root = "");
+Error check_free_tasks(std::uint64_t tasks, const std::string& root = "");
 
 // A limit of the system for all ranks together: either for their processes, or for the one process
 // that they share. shared_limits() puts the lowest first.

@@ -45,16 +45,17 @@ std::string text_of(Error error) {
 
 TEST(Limits, tasks_that_the_system_has_no_room_for_are_an_error_that_names_the_limit) {
     const System system;
-    EXPECT_EQ(text_of(check_task_room(600, system.root())), "");
-    EXPECT_EQ(text_of(check_task_room(601, system.root())),
+    EXPECT_EQ(text_of(check_free_tasks(600, system.root())), "");
+    EXPECT_EQ(text_of(check_free_tasks(601, system.root())),
               "the system's limit of threads (sysctl kernel.threads-max) is 1000, of which 400 are "
               "in use");
     system.write("proc/sys/kernel/pid_max", "401");
-    EXPECT_NE(text_of(check_task_room(2, system.root())).find("kernel.pid_max"), std::string::npos);
+    EXPECT_NE(text_of(check_free_tasks(2, system.root())).find("kernel.pid_max"),
+              std::string::npos);
 }
 
 TEST(Limits, without_the_systems_files_there_is_no_limit) {
-    EXPECT_EQ(text_of(check_task_room(1U << 20, "/nowhere")), "");
+    EXPECT_EQ(text_of(check_free_tasks(1U << 20, "/nowhere")), "");
 }
 
 TEST(Limits, what_ends_first_is_named_first) {

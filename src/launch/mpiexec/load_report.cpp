@@ -25,19 +25,19 @@ std::string format(const char* form, Values... values) {
     return text;
 }
 
-const char* name_of(balance::Phase phase) {
-    switch (phase) {
-    case balance::Phase::ready:
+const char* name_of(balance::RunState state) {
+    switch (state) {
+    case balance::RunState::ready:
         return "ready";
-    case balance::Phase::runs:
+    case balance::RunState::runs:
         return "runs";
-    case balance::Phase::waits:
+    case balance::RunState::waits:
         return "waits";
-    case balance::Phase::sleeps:
+    case balance::RunState::sleeps:
         return "sleeps";
-    case balance::Phase::ended:
+    case balance::RunState::ended:
         return "ended";
-    case balance::Phase::unknown:
+    case balance::RunState::unknown:
         break;
     }
     return "starts";
@@ -105,7 +105,7 @@ void read_fibre(const balance::LoadTable& loads, std::uint32_t rank, RankSample&
     if (worker < balance::workers_kept) {
         sample.core = loads.workers[worker].processor.load(any_order);
     }
-    sample.state = name_of(load.phase.load(any_order));
+    sample.state = name_of(load.state.load(any_order));
     sample.ran_s = static_cast<double>(load.ran_ns.load(any_order)) * 1e-9;
     sample.moves = load.moves.load(any_order);
     sample.messages = load.other_messages.load(any_order);

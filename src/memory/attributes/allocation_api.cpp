@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/page.hpp"
 #include "memory/attributes/criteria.hpp"
 #include "memory/attributes/report.hpp"
 #include "memory/attributes/targets.hpp"
@@ -15,8 +16,8 @@
 
 using warren::Error;
 using warren::fail;
+using warren::page_bytes;
 using warren::memory::Heap;
-using warren::memory::page_bytes;
 using warren::memory::report;
 
 namespace {

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "base/decimal.hpp"
+#include "base/page.hpp"
 #include "memory/attributes/attribute.hpp"
 #include "memory/heap/kind.hpp"
 
@@ -328,11 +329,11 @@ Error Criteria::set_policy(int value) {
 }
 
 Error Criteria::set_page_bytes(std::size_t bytes, bool from_reserve) {
-    if (bytes != 0 && (!std::has_single_bit(bytes) || bytes < 4096)) {
+    if (bytes != 0 && (!std::has_single_bit(bytes) || bytes < warren::page_bytes)) {
         return fail(WARREN_MEM_ERR_ARG, "criteria: pages of %zu bytes: a power of two from 4096 on",
                     bytes);
     }
-    if (from_reserve && (bytes <= 4096 || bytes >> largest_page_shift > 1)) {
+    if (from_reserve && (bytes <= warren::page_bytes || bytes >> largest_page_shift > 1)) {
         return fail(WARREN_MEM_ERR_ARG,
                     "criteria: pages of %zu bytes: the system's reserve has larger ones than 4k, "
                     "such as 2M",

@@ -23,7 +23,7 @@ void* allocate_aligned(Heap& heap, std::size_t alignment, std::size_t bytes);
 void deallocate(void* block);
 // Frees a block that keep_usual (thread_cache.hpp) has refused.
 void deallocate_unusual(void* block);
-// The same; false, and nothing happens, when it is none of our blocks (null neither).
+// Frees a block of a heap. False: the block is no heap's, or null, and nothing has been done.
 bool deallocate_ours(void* block);
 
 // The block with a new size, in the same heap; the old one is gone, unless null is returned.

@@ -7,12 +7,11 @@
 #include <sys/mman.h>
 
 #include "memory/heap/system_file.hpp"
+#include "memory/heap/tuning.hpp"
 
 namespace warren::memory {
 
 namespace {
-
-constexpr std::uint64_t most_reserve_bytes = 32 * 1024 * 1024;
 
 // How the two versions call things.
 struct Version {
@@ -84,7 +83,7 @@ std::int64_t left_in(const Version& version, Texts& texts) {
             used -= std::min(used, files);
         }
     }
-    used += std::min(limit / 16, most_reserve_bytes);
+    used += std::min(limit / 16, most_group_reserve_bytes);
     return used < limit ? static_cast<std::int64_t>(limit - used) : 0;
 }
 

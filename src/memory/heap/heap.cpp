@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "memory/heap/short_hold.hpp"
+#include "memory/heap/tuning.hpp"
 
 namespace warren::memory {
 
@@ -39,15 +40,15 @@ PageRegion& region_of(const void* block) {
 // none, or a new one is better (then *other says which will do).
 Span* Heap::find_span(unsigned size_class, const void* taker, Span** other) {
     Class& own = classes_[size_class];
-    constexpr unsigned most_seen = 8;
     unsigned seen = 0;
-    for (Span* span = own.spans; span != nullptr && seen < most_seen; span = span->next, ++seen) {
+    for (Span* span = own.spans; span != nullptr && seen < most_spans_seen;
+         span = span->next, ++seen) {
         if (span->taker == taker || span->taker == nullptr || taker == nullptr) {
             return span;
         }
     }
     *other = own.spans;
-    const bool any = seen == most_seen || size_classes[size_class].blocks == 1;
+    const bool any = seen == most_spans_seen || size_classes[size_class].blocks == 1;
     return any ? own.spans : nullptr;
 }
 

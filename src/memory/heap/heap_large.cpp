@@ -8,14 +8,11 @@
 #include "memory/heap/heaps.hpp"
 #include "memory/heap/placement.hpp"
 #include "memory/heap/reserve.hpp"
+#include "memory/heap/tuning.hpp"
 
 namespace warren::memory {
 
 namespace {
-
-// A reserve that was found used up is not asked again for so long, or until this process gives some
-// of it back: each try costs several calls of the system, and all free memory of the process.
-constexpr std::uint64_t refused_for_ns = 50'000'000;
 
 // Descriptions of large blocks; those of freed blocks are kept for the next ones.
 struct LargeRegions {

@@ -7,29 +7,11 @@
 #include "memory/heap/heap.hpp"
 #include "memory/heap/placement.hpp"
 #include "memory/heap/short_hold.hpp"
+#include "memory/heap/tuning.hpp"
 
 namespace warren::memory {
 
 namespace {
-
-// Placed memory that a heap keeps although it is free: so much and a part of what is in use.
-// Placing costs as much as a hundred allocations, so what programs free to allocate it again at
-// once is worth keeping.
-constexpr std::size_t idle_pages_kept = 16 * 1024 * 1024 / page_bytes;
-constexpr std::size_t idle_part_kept = 16;
-
-// Pages that are given back and needed again within again_within_ns should have been kept. The heap
-// then keeps more idle pages, at most most_more_idle_pages more (eight threads that each make and
-// free 8 MiB). If the heap has not needed them for more_idle_for_ns, the next thread that frees
-// pages gives half of them back. A heap that nobody uses keeps them until it is trimmed.
-constexpr std::uint64_t again_within_ns = 100'000'000;
-constexpr std::size_t most_more_idle_pages = 112 * 1024 * 1024 / page_bytes;
-constexpr std::uint64_t more_idle_for_ns = 1'000'000'000;
-
-// Large blocks that all threads together may keep to themselves, of the above; so much is the
-// heap's.
-constexpr std::size_t most_lent_bytes = 16 * 1024 * 1024;
-constexpr std::size_t least_idle_pages_kept = 4 * 1024 * 1024 / page_bytes;
 
 constexpr std::size_t no_page = region_pages;
 

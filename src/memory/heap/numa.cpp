@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "memory/heap/system_file.hpp"
+#include "memory/heap/tuning.hpp"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 // Linux 5.14
@@ -28,9 +29,6 @@
 namespace warren::memory {
 
 namespace {
-
-// How many pages are asked about at once: bounds what is on the stack.
-constexpr std::size_t pages_per_call = 512;
 
 bool set_policy(void* begin, std::size_t bytes, int mode, const NodeSet& nodes) {
     // The kernel reads one bit less than it is told.
@@ -261,16 +259,14 @@ void forget_reasons(int* nodes, std::size_t pages) {
 // for pages that may not be read; then some time is what we have.
 void await_page(void* page) {
     if (madvise(page, page_bytes, MADV_POPULATE_READ) != 0) {
-        constexpr timespec pause = {0, 100'000};
-        syscall(SYS_nanosleep, &pause, nullptr); // without a point at which a thread is cancelled
+        syscall(SYS_nanosleep, &moving_page_pause,
+                nullptr); // without a point at which a thread is cancelled
     }
 }
 
 // Asks again about a page that is on its way.
 void await_node_of_page(void* page, int& node) {
-    // Once nearly always does: that it moves again in between is what the other tries are for.
-    constexpr int tries = 4;
-    for (int count = 0; node < 0 && count < tries; ++count) {
+    for (int count = 0; node < 0 && count < moving_page_tries; ++count) {
         await_page(page);
         // EFAULT: the page of zeros, which is on no node. Older kernels say so of a huge page on
         // its way, too, but not of one that has come.

@@ -7,9 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/page.hpp"
+
 namespace warren::memory {
 
-inline constexpr std::size_t page_bytes = 4096;
 inline constexpr int node_limit = 1024; // the kernel's largest configuration
 
 // A set of NUMA nodes in the kernel's form.
@@ -52,8 +53,8 @@ std::int64_t available_bytes();
 bool prefer_node(void* begin, std::size_t bytes, int node);
 bool interleave_nodes(void* begin, std::size_t bytes, const NodeSet& nodes);
 
-// The same, and no other node ever serves: a page that the node lacks is an error of
-// populate_known(), and the program's end when it is touched.
+// Says that these pages come from this node only: a page that the node lacks is an error of
+// populate_known(), and the program's end when it is touched. Fails like prefer_node().
 bool bind_node(void* begin, std::size_t bytes, int node);
 
 // Brings all pages of the range into memory, as if they were written: pages that are shared since a

@@ -10,19 +10,13 @@
 #include "memory/heap/numa.hpp"
 #include "memory/heap/reserve.hpp"
 #include "memory/heap/share.hpp"
+#include "memory/heap/tuning.hpp"
 
 namespace warren::memory {
 
 namespace {
 
-constexpr std::size_t batch_bytes = 2 * 1024 * 1024;
 constexpr std::size_t batch_pages = batch_bytes / page_bytes;
-
-// A node that was found full is not tried again for so long, unless it has more free memory than it
-// had then, which is looked at so often, or this process gives some back: each try costs the pages
-// that went elsewhere.
-constexpr std::uint64_t full_for_ns = 1'000'000'000;
-constexpr std::uint64_t full_looked_at_ns = 50'000'000;
 
 // Hints, by the monotonic clock: relaxed.
 struct Fullness {
@@ -55,14 +49,6 @@ void found_full(int node) {
     full.until_ns.store(now + full_for_ns, std::memory_order_relaxed);
 }
 
-// Pages that a policy prefers on a full node come from others; where all are full the kernel kills
-// somebody. So nothing is placed that would leave less than this of all memory.
-constexpr std::int64_t left_to_others = 32 * 1024 * 1024;
-// A reading of the machine's free memory is valid for this long, less the bytes placed since. A
-// request for more than one large_part-th of it reads again, as others take memory at the same
-// time.
-constexpr std::uint64_t reading_for_ns = 20'000'000;
-constexpr std::int64_t large_part = 64;
 constinit std::atomic<std::int64_t> machine_left{0};
 constinit std::atomic<std::uint64_t> machine_read_ns{0};
 

@@ -11,6 +11,7 @@
 
 #include "memory/heap/numa.hpp"
 #include "memory/heap/system_file.hpp"
+#include "memory/heap/tuning.hpp"
 
 namespace warren::memory {
 
@@ -49,10 +50,10 @@ bool put_at(char* at, char* from, std::size_t bytes) {
 
 // The end of the pages from `at` that are on some of the nodes.
 char* end_of_placed(char* at, char* end, std::size_t page, const NodeSet& nodes) {
-    constexpr std::size_t batch = 64;
-    int found[batch];
+    int found[reserved_pages_per_call];
     while (at != end) {
-        const std::size_t pages = std::min(batch, static_cast<std::size_t>(end - at) / page);
+        const std::size_t pages =
+            std::min(reserved_pages_per_call, static_cast<std::size_t>(end - at) / page);
         if (!await_nodes_of_pages(at, pages, found, page)) {
             return nullptr;
         }

@@ -5,14 +5,14 @@
 #include <mutex>
 
 #include "base/futex.hpp"
+#include "memory/heap/tuning.hpp"
 
 namespace warren::memory {
 
 class ShortHold {
   public:
     explicit ShortHold(std::mutex& mutex) : mutex_(mutex) {
-        constexpr int tries = 100;
-        for (int i = 0; i < tries; ++i) {
+        for (int i = 0; i < short_hold_tries; ++i) {
             if (mutex_.try_lock()) {
                 return;
             }

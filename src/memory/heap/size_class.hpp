@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "memory/heap/numa.hpp"
+#include "memory/heap/tuning.hpp"
 
 namespace warren::memory {
 
@@ -53,9 +54,6 @@ struct SizeClass {
     std::uint32_t blocks;
     std::uint32_t kept; // blocks that a thread keeps at most
 };
-
-// Bytes of each class that a thread keeps at most.
-inline constexpr std::size_t kept_bytes = 128 * 1024;
 
 constexpr SizeClass make_class(unsigned index) {
     std::size_t bytes = (index + 1) * smallest_block_bytes;

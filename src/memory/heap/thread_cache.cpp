@@ -4,14 +4,13 @@
 #include <mutex>
 #include <pthread.h>
 
+#include "memory/heap/tuning.hpp"
+
 namespace warren::memory {
 
 thread_local constinit ThreadCaches* own_caches = nullptr;
 
 namespace {
-
-// Blocks that go from or to the heap at once.
-constexpr std::uint32_t batch_limit = 32;
 
 // Caches of threads that have ended, for those to come: with all their lists, empty.
 constinit std::mutex spare_mutex;

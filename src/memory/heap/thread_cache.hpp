@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "memory/heap/heaps.hpp"
+#include "memory/heap/tuning.hpp"
 
 namespace warren::memory {
 
@@ -24,11 +25,6 @@ struct ThreadCache {
     std::size_t on_loan;         // bytes of blocks that limits are raised by
     List lists[class_count + 1]; // the last, of what has no class, is always empty
 };
-
-// Large blocks that a thread frees and makes again, several at once, it may keep, too: so many
-// bytes of them, as long as all threads' together stay within the heap's loan (Heap::lend).
-inline constexpr std::size_t large_kept_bytes = 8 * 1024 * 1024;
-inline constexpr std::size_t large_block_bytes = 4 * 1024;
 
 // The heap that criteria were found to mean, see targets.hpp.
 struct alignas(64) KnownHeap { // found by a shift

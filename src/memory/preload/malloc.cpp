@@ -479,15 +479,15 @@ WARREN_TAKEN int posix_memalign(void** block, std::size_t alignment, std::size_t
 }
 
 WARREN_TAKEN void* valloc(std::size_t bytes) {
-    return allocate_aligned_at(page_bytes, bytes, __builtin_return_address(0));
+    return allocate_aligned_at(warren::page_bytes, bytes, __builtin_return_address(0));
 }
 
 WARREN_TAKEN void* pvalloc(std::size_t bytes) {
-    if (bytes > SIZE_MAX - page_bytes) {
+    if (bytes > SIZE_MAX - warren::page_bytes) {
         errno = ENOMEM;
         return nullptr;
     }
-    return allocate_aligned_at(page_bytes, (bytes + page_bytes - 1) / page_bytes * page_bytes,
+    return allocate_aligned_at(warren::page_bytes, warren::whole_pages(bytes),
                                __builtin_return_address(0));
 }
 

@@ -11,7 +11,7 @@ namespace warren::memory {
 
 // A block that is asked for at a place of the program. Null and ENOMEM.
 void* allocate_at(std::size_t bytes, const void* site);
-// The same; `alignment` is a power of two.
+// Like allocate_at(); `alignment` is a power of two.
 void* allocate_aligned_at(std::size_t alignment, std::size_t bytes, const void* site);
 
 // Frees it, whosever it is. errno stays.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "base/invariant.hpp"
 #include "mpi/coll/choice.hpp"
 #include "mpi/coll/shared_data.hpp"
 #include "mpi/coll/shared_direct.hpp"
@@ -303,6 +304,24 @@ Error Collectives::scan(const Reduction& reduction, const void* in, void* out, b
                      .op = reduction.op.kind()});
     coll::scan(steps, reduction, in, out, exclusive);
     return steps.end();
+}
+
+Error Collectives::agree(Error own, const char* others, std::span<std::int64_t> values) {
+    WARREN_INVARIANT(values.size() <= most_agreed, "agree() takes up to most_agreed values");
+    std::int64_t mine[1 + most_agreed] = {own ? own.error_class() : MPI_SUCCESS};
+    std::int64_t largest[1 + most_agreed] = {};
+    std::copy(values.begin(), values.end(), mine + 1);
+    Error error = allreduce(mine, largest, static_cast<MPI_Count>(1 + values.size()),
+                            datatype::basic(MPI_INT64_T), Op(OpKind::max));
+    if (own) {
+        error.drop();
+        return own;
+    }
+    if (!error && largest[0] != MPI_SUCCESS) {
+        return fail(static_cast<int>(largest[0]), "%s", others);
+    }
+    std::copy_n(largest + 1, values.size(), values.begin());
+    return error;
 }
 
 } // namespace warren::coll

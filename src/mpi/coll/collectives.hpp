@@ -4,6 +4,9 @@
 // memory as input and output. Thread rule: under the rank's lock; waits release it.
 #pragma once
 
+#include <cstdint>
+#include <span>
+
 #include "base/error.hpp"
 #include "mpi/coll/blocks.hpp"
 #include "mpi/coll/immediate.hpp"
@@ -45,6 +48,12 @@ class Collectives {
     Error reduce_scatter(const void* in, void* out, const MPI_Count counts[],
                          const datatype::Datatype& type, const Op& op);
     Error scan(const Reduction& reduction, const void* in, void* out, bool exclusive);
+
+    // Returns success on all ranks or an error on all: this rank's own, or one of another rank's
+    // class with the text `others`. After success each of `values`, of which there may be
+    // most_agreed, is the largest of all ranks.
+    static constexpr std::size_t most_agreed = 3;
+    Error agree(Error own, const char* others, std::span<std::int64_t> values = {});
 
     // This rank can't do its part of an operation: tells the others, in the slot or by messages.
     // `plan`: the operation's steps.

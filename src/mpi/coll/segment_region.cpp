@@ -1,19 +1,19 @@
 #include <algorithm>
 
+#include "base/page.hpp"
 #include "mpi/coll/segment_regions.hpp"
 
 namespace warren::coll {
 
 namespace {
 
-constexpr std::uint64_t page_bytes = 4096;
 constexpr std::uint64_t collective_bytes_limit = 16 << 20;
 constexpr std::uint64_t least_collective_slots = 2;
 
 node::Extent extent_of_collective_slots(const node::JobShape& shape) {
     const std::uint64_t bytes = collective_head_bytes(shape.ranks) +
                                 collective_phases * collective_phase_bytes(shape.ranks);
-    const std::uint64_t slot_bytes = (bytes + page_bytes - 1) / page_bytes * page_bytes;
+    const std::uint64_t slot_bytes = whole_pages(bytes);
     return {.unit_bytes = slot_bytes,
             .units = std::clamp<std::uint64_t>(collective_bytes_limit / slot_bytes,
                                                least_collective_slots, collective_slot_limit),

@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/page.hpp"
 #include "mpi/coll/segment_regions.hpp"
 #include "mpi/coll/tuning.hpp"
 #include "mpi/job/segment.hpp"
@@ -68,7 +69,6 @@ constexpr std::size_t staging_phase_bytes(StagingKind kind, int ranks) {
 // Distance of rows in a staging area: whole lines, but not whole pages, at whose distance blocks of
 // different ranks would compete for the same cache sets.
 constexpr std::size_t staging_row_pitch(std::size_t row_bytes) {
-    constexpr std::size_t page_bytes = 4096;
     const std::size_t lines =
         (row_bytes + node::cache_line_bytes - 1) / node::cache_line_bytes * node::cache_line_bytes;
     return lines % page_bytes == 0 ? lines + node::cache_line_bytes : lines;

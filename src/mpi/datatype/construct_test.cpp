@@ -27,7 +27,7 @@ TEST(DerivedDatatypes, NeedOneStepForAMillionBlocks) {
     EXPECT_EQ(vector.type.size, 8'000'000);
     EXPECT_EQ(vector.type.extent, 16 * 999'999 + 8);
 
-    // The same, told block by block.
+    // Blocks that are named one by one, evenly spaced.
     std::vector<int> displacements(1000);
     for (std::size_t i = 0; i < displacements.size(); ++i) {
         displacements[i] = static_cast<int>(3 * i);

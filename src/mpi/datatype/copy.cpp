@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "mpi/datatype/copy_blocks.hpp"
+#include "mpi/datatype/tuning.hpp"
 #include "mpi/datatype/walk.hpp"
 
 namespace warren::datatype {
@@ -52,11 +53,9 @@ struct Unpack {
 };
 
 // Whether `count` elements touch more memory than the caches keep until its use, in whole lines.
-// Only then stores bypass the caches: smaller blocks take a third longer that way, and their lines
-// may hold data that is needed next, as a grid's halo and the face beside it.
+// Only then stores bypass the caches.
 bool exceeds_caches(const Datatype& type, MPI_Count count) {
-    constexpr MPI_Count least_block = 128;
-    return type.layout != nullptr && type.size >= type.layout->blocks * least_block &&
+    return type.layout != nullptr && type.size >= type.layout->blocks * least_streamed_block &&
            count * type.size >= cache_bytes;
 }
 

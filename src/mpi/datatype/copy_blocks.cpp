@@ -1,10 +1,11 @@
 #include "mpi/datatype/copy_blocks.hpp"
 
 #include <algorithm>
-
 #if defined(__x86_64__)
 #include <emmintrin.h>
 #endif
+
+#include "mpi/datatype/tuning.hpp"
 
 namespace warren::datatype {
 
@@ -40,15 +41,12 @@ void with_constant_size(MPI_Count bytes, Function function) {
 }
 
 bool is_far(MPI_Count stride) {
-    constexpr MPI_Count far = 512; // fewer than eight blocks on a page
-    return stride >= far || stride <= -far;
+    return stride >= far_stride || stride <= -far_stride;
 }
 
-// Number of blocks to prefetch. At strides that map all blocks to one set of the second-level cache
-// too, more would displace each other.
+// Number of blocks to prefetch.
 MPI_Count blocks_ahead(MPI_Count stride) {
-    constexpr MPI_Count second_level_way = 65536;
-    return stride % second_level_way == 0 ? 8 : 48;
+    return stride % second_level_way == 0 ? few_blocks_ahead : blocks_ahead_usually;
 }
 
 // base + place as an integer: base may be MPI_BOTTOM, and the place an absolute address; what lies
@@ -64,11 +62,7 @@ void prefetch(const std::byte* line) {
     __builtin_prefetch(line, 0, second_level);
 }
 
-// Prefetch distance for a contiguous source, such as a message, which may be in another core's
-// cache.
-constexpr std::size_t ahead_bytes = 2048;
-
-// Copies a block of such a source.
+// Copies a block of a contiguous source, such as a message.
 void copy_from_message(std::byte* to, const std::byte* from, std::size_t bytes) {
     constexpr std::size_t line = 64;
     for (; bytes >= line; bytes -= line) {
@@ -85,8 +79,7 @@ void copy_from_message(std::byte* to, const std::byte* from, std::size_t bytes) 
 void copy_large(std::byte* to, const std::byte* from, std::size_t bytes, Target target,
                 MPI_Count to_stride, MPI_Count from_stride) {
     constexpr std::size_t line = 64;
-    constexpr std::size_t beginning = 1024;
-    const std::size_t lines = bytes < beginning ? bytes : beginning;
+    const std::size_t lines = std::min(bytes, prefetched_beginning);
     if (is_far(from_stride)) {
         for (std::size_t offset = 0; offset < lines; offset += line) {
             prefetch(at(from, from_stride) + offset);

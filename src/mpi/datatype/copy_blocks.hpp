@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "mpi.h"
+#include "mpi/datatype/tuning.hpp"
 
 namespace warren::datatype {
 
@@ -23,9 +24,6 @@ enum class Target : std::uint8_t {
     // Past the caches. Others may read it after stream_fence() only.
     memory
 };
-
-// Data that touches more memory than this bypasses the caches, which can't hold it.
-inline constexpr MPI_Count cache_bytes = MPI_Count{8} << 20;
 
 // Copies `count` blocks of `bytes`; strides are in bytes and may be negative.
 void copy_blocks(std::byte* to, MPI_Count to_stride, const std::byte* from, MPI_Count from_stride,

@@ -5,22 +5,11 @@
 
 #include "mpi/datatype/datatype.hpp"
 #include "mpi/datatype/derived.hpp"
+#include "mpi/datatype/tuning.hpp"
 
 namespace warren::datatype {
 
 namespace {
-
-// A type of at most this many steps is copied into the body that uses it, where its blocks may join
-// others; a larger one is referred to.
-constexpr std::size_t inline_steps = 4;
-
-// Limits of lists of places, in order: at most this many evenly spaced blocks before an uneven one
-// may join a list instead of forming a loop. A list begins with at least this many steps (fewer are
-// the fields of a structure) and has blocks of one size. A larger block is divided into at most
-// this many pieces of that size.
-constexpr MPI_Count chance_repeats = 4;
-constexpr std::size_t list_steps = 8;
-constexpr MPI_Count list_ratio = 4;
 
 // Marks a step with a list until finish(), since the list may move in memory before.
 constexpr MPI_Count list_in_the_making = 0;

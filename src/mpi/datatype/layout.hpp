@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "mpi.h"
+#include "mpi/datatype/tuning.hpp"
 
 namespace warren::datatype {
 
@@ -49,10 +50,6 @@ struct Body {
 // The body of a type that is not one block, or null. Of the predefined types only pairs with a gap
 // inside (MPI_SHORT_INT) need one, and get it here each time: their constants hold no pointers.
 std::shared_ptr<const Body> body_of(const Datatype& type);
-
-// A type that needs more steps or places than this is refused: it would take half a gigabyte.
-inline constexpr std::size_t step_limit = std::size_t{1} << 23;
-inline constexpr std::size_t place_limit = std::size_t{1} << 26;
 
 // Writes a body in the order of the type map, joining what is adjacent or evenly spaced.
 class LayoutBuilder {

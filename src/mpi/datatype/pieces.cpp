@@ -5,6 +5,7 @@
 
 #include "mpi/datatype/buffer.hpp"
 #include "mpi/datatype/copy_blocks.hpp"
+#include "mpi/datatype/tuning.hpp"
 #include "mpi/datatype/walk.hpp"
 
 namespace warren::datatype {
@@ -99,7 +100,6 @@ void copy_by_pieces(const Buffer& coarse, MPI_Count first, MPI_Count bytes, Copy
 
 // Copies where both sides' blocks are small: through the first-level cache.
 void copy_through_window(const Buffer& from, const Buffer& to, MPI_Count first, MPI_Count bytes) {
-    constexpr MPI_Count window_bytes = 4096;
     std::array<std::byte, window_bytes> window;
     while (bytes > 0) {
         const MPI_Count now = std::min(bytes, window_bytes);
@@ -115,7 +115,6 @@ void copy_layouts(const Buffer& from, const Buffer& to, MPI_Count first, MPI_Cou
     if (bytes == 0) {
         return;
     }
-    constexpr MPI_Count coarse_bytes = 256;
     const MPI_Count from_block = from.type->size / from.type->block_count();
     const MPI_Count to_block = to.type->size / to.type->block_count();
     if (std::max(from_block, to_block) < coarse_bytes) {

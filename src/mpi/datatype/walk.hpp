@@ -17,6 +17,7 @@
 
 #include "mpi/datatype/datatype.hpp"
 #include "mpi/datatype/layout.hpp"
+#include "mpi/datatype/tuning.hpp"
 
 namespace warren::datatype {
 
@@ -114,7 +115,6 @@ class Walk {
     // Repeats of a body of a few blocks (an array of structures): field by field, so that the inner
     // loop is one of blocks of a constant size, in portions that stay in the first-level cache.
     void fields(const Step& step, Address memory, MPI_Count at, MPI_Count count) {
-        constexpr MPI_Count portion_bytes = 8192;
         const MPI_Count portion = std::max<MPI_Count>(portion_bytes / step.bytes, 1);
         for (MPI_Count done = 0; done < count; done += portion) {
             const MPI_Count now = std::min(portion, count - done);
@@ -128,7 +128,6 @@ class Walk {
     }
 
     static bool all_single_blocks(const Body& body) {
-        constexpr std::size_t field_limit = 32;
         return body.steps.size() <= field_limit &&
                std::all_of(body.steps.begin(), body.steps.end(),
                            [](const Step& step) { return step.is_block(); });

@@ -150,7 +150,7 @@ void close_context() {
     // Withdrawals::find_left's), and who waits for room for an answer that nobody takes it.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (rank.bootstrap().read(node::JobCount::withdrawing) != 0 ||
-        transport::queue_ends_of(rank.slot).room_wanted.load(std::memory_order_relaxed) != 0)
+        transport::queue_ends_of(rank.slot).space_wanted.load(std::memory_order_relaxed) != 0)
         [[unlikely]] {
         for (std::uint32_t other = 0; other < rank.size; ++other) {
             rank.ring(other);

@@ -77,7 +77,7 @@ Error check_small(const Datatype& type) {
     return {};
 }
 
-Error check_room(const char* what, MPI_Count room, std::size_t needed) {
+Error check_array_size(const char* what, MPI_Count room, std::size_t needed) {
     if (room < static_cast<MPI_Count>(needed)) {
         return fail(MPI_ERR_ARG, "max_%s %lld is less than the %zu that the datatype has", what,
                     static_cast<long long>(room), needed);
@@ -124,16 +124,16 @@ Error type_get_contents_c(Context&, const Datatype& datatype, MPI_Count max_inte
                     datatype.predefined_name());
     }
     const Contents& contents = datatype.derived->contents;
-    if (Error error = check_room("integers", max_integers, contents.integers.size())) {
+    if (Error error = check_array_size("integers", max_integers, contents.integers.size())) {
         return error;
     }
-    if (Error error = check_room("addresses", max_addresses, contents.addresses.size())) {
+    if (Error error = check_array_size("addresses", max_addresses, contents.addresses.size())) {
         return error;
     }
-    if (Error error = check_room("large_counts", max_large_counts, contents.counts.size())) {
+    if (Error error = check_array_size("large_counts", max_large_counts, contents.counts.size())) {
         return error;
     }
-    if (Error error = check_room("datatypes", max_datatypes, contents.types.size())) {
+    if (Error error = check_array_size("datatypes", max_datatypes, contents.types.size())) {
         return error;
     }
     std::copy(contents.integers.begin(), contents.integers.end(), array_of_integers);

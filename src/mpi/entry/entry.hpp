@@ -15,6 +15,7 @@
 #include <new>
 #include <utility>
 
+#include "base/page.hpp"
 #include "mpi/calls.hpp"
 #include "mpi/entry/context.hpp"
 #include "mpi/entry/count_array.hpp"
@@ -279,8 +280,9 @@ class Entry : public PlainChecks {
         if (base == MPI_IN_PLACE) {
             return in_place(name);
         }
-        return elements == 0 || type->size == 0 || type->true_lower_bound >= 4096 ||
-               type->true_lower_bound < 0 || null_buffer(name, elements);
+        return elements == 0 || type->size == 0 ||
+               type->true_lower_bound >= MPI_Aint{first_address} || type->true_lower_bound < 0 ||
+               null_buffer(name, elements);
     }
     [[gnu::cold]] bool null_buffer(const char* name, MPI_Count elements);
     [[gnu::cold]] bool too_many(const char* name, MPI_Count elements);

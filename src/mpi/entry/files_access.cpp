@@ -33,6 +33,11 @@ Error do_ordered(io::File& file, const io::Access& access, MPI_Status* status) {
     return do_access(file, access, &io::File::ordered, status);
 }
 
+Error begin_split(io::File& file, io::Access access, Split split) {
+    const datatype::Kept kept(*access.memory.type);
+    return file.begin_split(access, split);
+}
+
 Error end_split(io::File& file, Direction direction, Split split, const void* base,
                 MPI_Status* status) {
     MPI_Count bytes = 0;
@@ -59,9 +64,8 @@ Error file_read_all(Context&, io::File& fh, void* buf, MPI_Count count,
 
 Error file_read_all_begin(Context&, io::File& fh, void* buf, MPI_Count count,
                           const datatype::Datatype& datatype) {
-    const datatype::Kept kept(datatype);
-    io::Access access = access_of(Direction::read, Pointer::individual, 0, buf, count, datatype);
-    return fh.begin_split(access, Split::all);
+    return begin_split(fh, access_of(Direction::read, Pointer::individual, 0, buf, count, datatype),
+                       Split::all);
 }
 
 Error file_read_all_end(Context&, io::File& fh, void* buf, MPI_Status* status) {
@@ -84,10 +88,9 @@ Error file_read_at_all(Context&, io::File& fh, MPI_Offset offset, void* buf, MPI
 
 Error file_read_at_all_begin(Context&, io::File& fh, MPI_Offset offset, void* buf, MPI_Count count,
                              const datatype::Datatype& datatype) {
-    const datatype::Kept kept(datatype);
-    io::Access access =
-        access_of(Direction::read, Pointer::explicit_offset, offset, buf, count, datatype);
-    return fh.begin_split(access, Split::at_all);
+    return begin_split(
+        fh, access_of(Direction::read, Pointer::explicit_offset, offset, buf, count, datatype),
+        Split::at_all);
 }
 
 Error file_read_at_all_end(Context&, io::File& fh, void* buf, MPI_Status* status) {
@@ -102,9 +105,8 @@ Error file_read_ordered(Context&, io::File& fh, void* buf, MPI_Count count,
 
 Error file_read_ordered_begin(Context&, io::File& fh, void* buf, MPI_Count count,
                               const datatype::Datatype& datatype) {
-    const datatype::Kept kept(datatype);
-    io::Access access = access_of(Direction::read, Pointer::shared, 0, buf, count, datatype);
-    return fh.begin_split(access, Split::ordered);
+    return begin_split(fh, access_of(Direction::read, Pointer::shared, 0, buf, count, datatype),
+                       Split::ordered);
 }
 
 Error file_read_ordered_end(Context&, io::File& fh, void* buf, MPI_Status* status) {
@@ -131,9 +133,8 @@ Error file_write_all(Context&, io::File& fh, const void* buf, MPI_Count count,
 
 Error file_write_all_begin(Context&, io::File& fh, const void* buf, MPI_Count count,
                            const datatype::Datatype& datatype) {
-    const datatype::Kept kept(datatype);
-    io::Access access = access_of(Direction::write, Pointer::individual, 0, buf, count, datatype);
-    return fh.begin_split(access, Split::all);
+    return begin_split(
+        fh, access_of(Direction::write, Pointer::individual, 0, buf, count, datatype), Split::all);
 }
 
 Error file_write_all_end(Context&, io::File& fh, const void* buf, MPI_Status* status) {
@@ -156,10 +157,9 @@ Error file_write_at_all(Context&, io::File& fh, MPI_Offset offset, const void* b
 
 Error file_write_at_all_begin(Context&, io::File& fh, MPI_Offset offset, const void* buf,
                               MPI_Count count, const datatype::Datatype& datatype) {
-    const datatype::Kept kept(datatype);
-    io::Access access =
-        access_of(Direction::write, Pointer::explicit_offset, offset, buf, count, datatype);
-    return fh.begin_split(access, Split::at_all);
+    return begin_split(
+        fh, access_of(Direction::write, Pointer::explicit_offset, offset, buf, count, datatype),
+        Split::at_all);
 }
 
 Error file_write_at_all_end(Context&, io::File& fh, const void* buf, MPI_Status* status) {
@@ -174,9 +174,8 @@ Error file_write_ordered(Context&, io::File& fh, const void* buf, MPI_Count coun
 
 Error file_write_ordered_begin(Context&, io::File& fh, const void* buf, MPI_Count count,
                                const datatype::Datatype& datatype) {
-    const datatype::Kept kept(datatype);
-    io::Access access = access_of(Direction::write, Pointer::shared, 0, buf, count, datatype);
-    return fh.begin_split(access, Split::ordered);
+    return begin_split(fh, access_of(Direction::write, Pointer::shared, 0, buf, count, datatype),
+                       Split::ordered);
 }
 
 Error file_write_ordered_end(Context&, io::File& fh, const void* buf, MPI_Status* status) {

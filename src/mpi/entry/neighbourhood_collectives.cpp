@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "base/page.hpp"
 #include "mpi/coll/choice.hpp"
 #include "mpi/comm/topology.hpp"
 #include "mpi/entry/block_lists.hpp"
@@ -44,7 +45,8 @@ Error check_buffer(int neighbours, const void* base, MPI_Count count,
                     static_cast<long long>(count), name);
     }
     // Datatypes may name addresses: as in Entry::buffer.
-    const bool relative = type.true_lower_bound >= 0 && type.true_lower_bound < 4096;
+    const bool relative =
+        type.true_lower_bound >= 0 && type.true_lower_bound < MPI_Aint{first_address};
     return neighbours > 0 && base == nullptr && bytes > 0 && relative
                ? fail(MPI_ERR_BUFFER, "%s is a null pointer, with %d neighbours", name, neighbours)
                : Error();

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 
+#include "base/page.hpp"
 #include "mpi/calls.hpp"
 #include "mpi/entry/context.hpp"
 #include "mpi/entry/requests.hpp"
@@ -40,7 +41,7 @@ struct ShortMessage {
         reinterpret_cast<std::uintptr_t>(datatype) - datatype::predefined_first;
     // MPI_BOTTOM and MPI_IN_PLACE are below the first page.
     if (type >= datatype::predefined_limit || tag < 0 ||
-        reinterpret_cast<std::uintptr_t>(buf) < 4096) [[unlikely]] {
+        reinterpret_cast<std::uintptr_t>(buf) < first_address) [[unlikely]] {
         return false;
     }
     const std::uint64_t size = datatype::short_sizes[type];

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/page.hpp"
 #include "mpi/entry/context.hpp"
 
 namespace warren::mpi {
@@ -33,7 +34,7 @@ inline constexpr std::uint64_t short_window_elements = 64;
 
 // MPI_BOTTOM and MPI_IN_PLACE are below the first page.
 [[gnu::always_inline]] inline bool is_memory(const void* address) {
-    return reinterpret_cast<std::uintptr_t>(address) >= 4096;
+    return reinterpret_cast<std::uintptr_t>(address) >= first_address;
 }
 
 // Where the elements of a short operation are; null: the long way.

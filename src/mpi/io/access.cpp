@@ -34,7 +34,7 @@ Error perform_transfer(const Medium& medium, const View& view, Scratch& scratch,
     const RangeGuard guard(atomic ? &medium.locks : nullptr,
                            writes ? Mode::exclusive : Mode::shared, all.begin, all.end);
     Transfer transfer(medium, view, scratch, atomic);
-    return writes ? transfer.write(data, first, done) : transfer.read(data, first, done);
+    return transfer.move(direction, data, first, done);
 }
 
 // The data of an access as it is in the file: the memory itself, or a converted copy.

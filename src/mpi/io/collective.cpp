@@ -16,6 +16,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/page.hpp"
 #include "mpi/coll/collectives.hpp"
 #include "mpi/datatype/copy_blocks.hpp"
 #include "mpi/io/file.hpp"
@@ -443,8 +444,8 @@ Error File::prepare_staging() {
     staging_half_ = told.half;
     Error mapped;
     if (told.extent != 0) {
-        mapped = rma::SharedPart::map(segment, told.extent,
-                                      rma::whole_pages(staging_bytes(told.half)), staging_part_);
+        mapped = rma::SharedPart::map(segment, told.extent, whole_pages(staging_bytes(told.half)),
+                                      staging_part_);
     }
     staging_refused_ = told.extent == 0;
     return agree(mapped);

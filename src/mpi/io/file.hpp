@@ -32,7 +32,6 @@ using datatype::Buffer;
 
 // Which offset an access begins at.
 enum class Pointer : std::uint8_t { explicit_offset, individual, shared };
-enum class Direction : std::uint8_t { read, write };
 
 // An access of one rank, in the view's data.
 struct Access {

@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/page.hpp"
 #include "mpi/coll/collectives.hpp"
 #include "mpi/io/file.hpp"
 #include "mpi/rma/heap.hpp"
@@ -93,9 +94,7 @@ void note_error(Opened& opened, const Error& error) {
     }
 }
 
-Error other_rank(int error_class) {
-    return fail(error_class, "another rank could not do its part");
-}
+constexpr const char* other_rank = "another rank could not do its part";
 
 } // namespace
 
@@ -103,35 +102,16 @@ Error File::barrier() const {
     return coll::Collectives(engine_, communicator_).barrier();
 }
 
-// Returns success on all ranks or an error on all: the rank's own, or the class of another's.
 Error File::agree(Error own) const {
-    const std::int64_t mine = own ? own.error_class() : MPI_SUCCESS;
-    std::int64_t worst = MPI_SUCCESS;
-    Error error =
-        coll::Collectives(engine_, communicator_)
-            .allreduce(&mine, &worst, 1, datatype::basic(MPI_INT64_T), coll::Op(coll::OpKind::max));
-    if (own) {
-        error.drop();
-        return own;
-    }
-    return error || worst == MPI_SUCCESS ? error : other_rank(static_cast<int>(worst));
+    return coll::Collectives(engine_, communicator_).agree(std::move(own), other_rank);
 }
 
 // Like agree(); ranks that give different values are an error, too.
 Error File::agree_on(MPI_Offset value, const char* name, Error own) const {
-    const std::int64_t mine[3] = {own ? own.error_class() : MPI_SUCCESS, value, -value};
-    std::int64_t all[3] = {0, 0, 0};
+    std::int64_t extremes[2] = {value, -value};
     Error error =
-        coll::Collectives(engine_, communicator_)
-            .allreduce(mine, all, 3, datatype::basic(MPI_INT64_T), coll::Op(coll::OpKind::max));
-    if (own) {
-        error.drop();
-        return own;
-    }
-    if (!error && all[0] != MPI_SUCCESS) {
-        return other_rank(static_cast<int>(all[0]));
-    }
-    if (!error && all[1] != -all[2]) {
+        coll::Collectives(engine_, communicator_).agree(std::move(own), other_rank, extremes);
+    if (!error && extremes[0] != -extremes[1]) {
         return fail(MPI_ERR_NOT_SAME, "%s = %lld here, but not at all ranks", name,
                     static_cast<long long>(value));
     }
@@ -182,7 +162,7 @@ void File::give_back(std::uint64_t extent) const {
 
 Error File::map_control(std::uint64_t offset) {
     const std::uint64_t bytes =
-        rma::whole_pages(ControlBlock::bytes(static_cast<std::uint64_t>(communicator_.size())));
+        whole_pages(ControlBlock::bytes(static_cast<std::uint64_t>(communicator_.size())));
     Error error = rma::SharedPart::map(engine_.rank().segment, offset, bytes, control_part_);
     if (!error) {
         control_ = ControlBlock(control_part_.base());

@@ -19,8 +19,10 @@ Error no_buffer() {
     return fail(MPI_ERR_NO_MEM, "no memory for a buffer of %zu bytes", buffer_bytes);
 }
 
-const std::byte* piece_of(const Buffer& memory) {
-    return static_cast<const std::byte*>(memory.type->one_piece(memory.base, memory.count));
+// The data, if it is one piece of memory. Only reads of the file change it.
+std::byte* piece_of(const Buffer& memory) {
+    return const_cast<std::byte*>(
+        static_cast<const std::byte*>(memory.type->one_piece(memory.base, memory.count)));
 }
 
 // Whether the memory's pieces are worth a system call with a list of them.
@@ -86,7 +88,11 @@ std::byte* Scratch::get(std::unique_ptr<std::byte[]>& buffer) {
     return buffer.get();
 }
 
-bool Transfer::sieves(Sieving chosen, MPI_Count stride_limit) const {
+bool Transfer::sieves(Direction direction) const {
+    const Sieving chosen =
+        direction == Direction::read ? medium_.sieved_reads : medium_.sieved_writes;
+    const MPI_Count stride_limit =
+        direction == Direction::read ? sieved_read_stride : sieved_write_stride;
     if (!view_.ordered() || !medium_.readable || chosen == Sieving::never) {
         return false;
     }
@@ -94,28 +100,35 @@ bool Transfer::sieves(Sieving chosen, MPI_Count stride_limit) const {
            (view_.block_bytes() < direct_block_bytes && view_.block_stride() <= stride_limit);
 }
 
-Error Transfer::write(const Buffer& memory, MPI_Count first, MPI_Count& done) {
+Error Transfer::move(Direction direction, const Buffer& memory, MPI_Count first, MPI_Count& done) {
     done = 0;
     const MPI_Count bytes = memory.bytes();
     if (bytes == 0 || view_.empty()) {
         return {};
     }
     if (view_.contiguous()) {
-        return write_block(memory, view_.place(first), done);
+        return move_block(direction, memory, view_.place(first), done);
     }
-    if (const std::byte* data = piece_of(memory)) {
-        return write_blocks(data, bytes, first, done);
+    if (std::byte* data = piece_of(memory)) {
+        return move_blocks(direction, data, bytes, first, done);
     }
     std::byte* packed = scratch_.packed();
     if (packed == nullptr) {
         return no_buffer();
     }
-    while (done < bytes) {
-        const MPI_Count now = std::min<MPI_Count>(bytes - done, buffer_bytes);
-        memory.type->pack_part(memory.base, memory.count, done, now, packed);
-        MPI_Count written = 0;
-        Error error = write_blocks(packed, now, first + done, written);
-        done += written;
+    MPI_Count now = 0;
+    MPI_Count moved = 0;
+    while (done < bytes && moved == now) {
+        now = std::min<MPI_Count>(bytes - done, buffer_bytes);
+        moved = 0;
+        if (direction == Direction::write) {
+            memory.type->pack_part(memory.base, memory.count, done, now, packed);
+        }
+        Error error = move_blocks(direction, packed, now, first + done, moved);
+        if (direction == Direction::read) {
+            memory.type->unpack_part(packed, done, moved, memory.base, memory.count);
+        }
+        done += moved;
         if (error) {
             return error;
         }
@@ -123,63 +136,95 @@ Error Transfer::write(const Buffer& memory, MPI_Count first, MPI_Count& done) {
     return {};
 }
 
-Error Transfer::write_block(const Buffer& memory, std::uint64_t offset, MPI_Count& done) {
+// Calls of the system that transfer `bytes` from or to one place in the file. `moved`: less than
+// `bytes` after an error, or where the file ends.
+Error Transfer::call(Direction direction, std::byte* data, MPI_Count bytes, std::uint64_t offset,
+                     MPI_Count& moved) const {
+    std::size_t got = 0;
+    Error error = direction == Direction::read
+                      ? medium_.file->read(data, static_cast<std::size_t>(bytes), offset, got)
+                      : medium_.file->write(data, static_cast<std::size_t>(bytes), offset);
+    moved = direction == Direction::read ? static_cast<MPI_Count>(got) : error ? 0 : bytes;
+    return error;
+}
+
+Error Transfer::call(Direction direction, std::span<iovec> pieces, MPI_Count bytes,
+                     std::uint64_t offset, MPI_Count& moved) const {
+    std::size_t got = 0;
+    Error error = direction == Direction::read
+                      ? medium_.file->read(pieces.data(), pieces.size(), offset, got)
+                      : medium_.file->write(pieces.data(), pieces.size(), offset);
+    moved = direction == Direction::read ? static_cast<MPI_Count>(got) : error ? 0 : bytes;
+    return error;
+}
+
+// Writes lock their bytes against ranks that sieve; reads need no lock, because a sieve writes back
+// what it has read.
+RangeGuard Transfer::guard(Direction direction, std::uint64_t offset, MPI_Count bytes) const {
+    return RangeGuard(direction == Direction::write ? locks_ : nullptr, Mode::shared, offset,
+                      offset + static_cast<std::uint64_t>(bytes));
+}
+
+Error Transfer::move_block(Direction direction, const Buffer& memory, std::uint64_t offset,
+                           MPI_Count& done) {
     const MPI_Count bytes = memory.bytes();
-    const RangeGuard guard(locks_, Mode::shared, offset,
-                           offset + static_cast<std::uint64_t>(bytes));
-    const SystemFile& file = *medium_.file;
-    if (const std::byte* data = piece_of(memory)) {
-        Error error = file.write(data, static_cast<std::size_t>(bytes), offset);
-        done = error ? 0 : bytes;
-        return error;
+    const RangeGuard held = guard(direction, offset, bytes);
+    if (std::byte* data = piece_of(memory)) {
+        return call(direction, data, bytes, offset, done);
     }
     const bool listed = has_long_pieces(memory);
     std::byte* packed = listed ? nullptr : scratch_.packed();
     if (!listed && packed == nullptr) {
         return no_buffer();
     }
-    while (done < bytes) {
-        MPI_Count now = 0;
+    MPI_Count now = 0;
+    MPI_Count moved = 0;
+    while (done < bytes && moved == now) {
         Error error;
         const std::uint64_t place = offset + static_cast<std::uint64_t>(done);
         if (listed) {
             iovec pieces[pieces_at_once];
             const std::size_t count = memory.type->pieces(
                 memory.base, memory.count, done, bytes - done, pieces, pieces_at_once, now);
-            error = file.write(pieces, count, place);
+            error = call(direction, {pieces, count}, now, place, moved);
         } else {
             now = std::min<MPI_Count>(bytes - done, buffer_bytes);
-            memory.type->pack_part(memory.base, memory.count, done, now, packed);
-            error = file.write(packed, static_cast<std::size_t>(now), place);
+            if (direction == Direction::write) {
+                memory.type->pack_part(memory.base, memory.count, done, now, packed);
+            }
+            error = call(direction, packed, now, place, moved);
+            if (direction == Direction::read) {
+                memory.type->unpack_part(packed, done, moved, memory.base, memory.count);
+            }
         }
+        done += moved;
         if (error) {
             return error;
         }
-        done += now;
     }
     return {};
 }
 
-Error Transfer::write_blocks(const std::byte* data, MPI_Count bytes, MPI_Count first,
-                             MPI_Count& done) {
-    return sieves(medium_.sieved_writes, sieved_write_stride)
-               ? write_sieved(data, bytes, first, done)
-               : write_each(data, bytes, first, done);
+Error Transfer::move_blocks(Direction direction, std::byte* data, MPI_Count bytes, MPI_Count first,
+                            MPI_Count& done) {
+    if (!sieves(direction)) {
+        return move_each(direction, data, bytes, first, done);
+    }
+    return direction == Direction::read ? read_sieved(data, bytes, first, done)
+                                        : write_sieved(data, bytes, first, done);
 }
 
-Error Transfer::write_each(const std::byte* data, MPI_Count bytes, MPI_Count first,
-                           MPI_Count& done) {
+Error Transfer::move_each(Direction direction, std::byte* data, MPI_Count bytes, MPI_Count first,
+                          MPI_Count& done) {
     Error error;
-    const auto call = [&](std::uint64_t offset, MPI_Count at, MPI_Count length) {
-        const RangeGuard guard(locks_, Mode::shared, offset,
-                               offset + static_cast<std::uint64_t>(length));
-        error = medium_.file->write(data + at, static_cast<std::size_t>(length), offset);
-        if (!error) {
-            done = at + length;
-        }
-        return !error;
+    const auto call_for = [&](std::uint64_t offset, MPI_Count at, MPI_Count length) {
+        const RangeGuard held = guard(direction, offset, length);
+        MPI_Count moved = 0;
+        error = call(direction, data + at, length, offset, moved);
+        done = at + moved;
+        return !error && moved == length;
     };
-    EachBlock action(call);
+    EachBlock action(call_for);
     view_.walk(first, bytes, action);
     action.flush();
     return error;
@@ -225,94 +270,6 @@ Error Transfer::write_sieved(const std::byte* data, MPI_Count bytes, MPI_Count f
         done += covered;
     }
     return {};
-}
-
-Error Transfer::read(const Buffer& memory, MPI_Count first, MPI_Count& done) {
-    done = 0;
-    const MPI_Count bytes = memory.bytes();
-    if (bytes == 0 || view_.empty()) {
-        return {};
-    }
-    if (view_.contiguous()) {
-        return read_block(memory, view_.place(first), done);
-    }
-    if (const std::byte* data = piece_of(memory)) {
-        return read_blocks(const_cast<std::byte*>(data), bytes, first, done);
-    }
-    std::byte* packed = scratch_.packed();
-    if (packed == nullptr) {
-        return no_buffer();
-    }
-    MPI_Count now = 0;
-    MPI_Count got = 0;
-    while (done < bytes && got == now) {
-        now = std::min<MPI_Count>(bytes - done, buffer_bytes);
-        got = 0;
-        Error error = read_blocks(packed, now, first + done, got);
-        memory.type->unpack_part(packed, done, got, memory.base, memory.count);
-        done += got;
-        if (error) {
-            return error;
-        }
-    }
-    return {};
-}
-
-Error Transfer::read_block(const Buffer& memory, std::uint64_t offset, MPI_Count& done) {
-    const MPI_Count bytes = memory.bytes();
-    const SystemFile& file = *medium_.file;
-    std::size_t got = 0;
-    if (const std::byte* data = piece_of(memory)) {
-        Error error =
-            file.read(const_cast<std::byte*>(data), static_cast<std::size_t>(bytes), offset, got);
-        done = static_cast<MPI_Count>(got);
-        return error;
-    }
-    const bool listed = has_long_pieces(memory);
-    std::byte* packed = listed ? nullptr : scratch_.packed();
-    if (!listed && packed == nullptr) {
-        return no_buffer();
-    }
-    MPI_Count now = 0;
-    while (done < bytes && static_cast<MPI_Count>(got) == now) {
-        Error error;
-        const std::uint64_t place = offset + static_cast<std::uint64_t>(done);
-        if (listed) {
-            iovec pieces[pieces_at_once];
-            const std::size_t count = memory.type->pieces(
-                memory.base, memory.count, done, bytes - done, pieces, pieces_at_once, now);
-            error = file.read(pieces, count, place, got);
-        } else {
-            now = std::min<MPI_Count>(bytes - done, buffer_bytes);
-            error = file.read(packed, static_cast<std::size_t>(now), place, got);
-            memory.type->unpack_part(packed, done, static_cast<MPI_Count>(got), memory.base,
-                                     memory.count);
-        }
-        done += static_cast<MPI_Count>(got);
-        if (error) {
-            return error;
-        }
-    }
-    return {};
-}
-
-Error Transfer::read_blocks(std::byte* data, MPI_Count bytes, MPI_Count first, MPI_Count& done) {
-    return sieves(medium_.sieved_reads, sieved_read_stride) ? read_sieved(data, bytes, first, done)
-                                                            : read_each(data, bytes, first, done);
-}
-
-Error Transfer::read_each(std::byte* data, MPI_Count bytes, MPI_Count first, MPI_Count& done) {
-    Error error;
-    const auto call = [&](std::uint64_t offset, MPI_Count at, MPI_Count length) {
-        std::size_t got = 0;
-        error = medium_.file->read(data + at, static_cast<std::size_t>(length), offset, got);
-        done = at + static_cast<MPI_Count>(got);
-        return !error && static_cast<MPI_Count>(got) == length;
-    };
-    EachBlock action(call);
-    view_.walk(first, bytes, action);
-    action.flush();
-    return error;
 }
 
 Error Transfer::read_sieved(std::byte* data, MPI_Count bytes, MPI_Count first, MPI_Count& done) {

@@ -9,6 +9,8 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
+#include <sys/uio.h>
 
 #include "base/error.hpp"
 #include "mpi/datatype/buffer.hpp"
@@ -31,6 +33,8 @@ class Scratch {
     std::unique_ptr<std::byte[]> packed_;
 };
 
+enum class Direction : std::uint8_t { read, write };
+
 // Whether small blocks are sieved.
 enum class Sieving : std::uint8_t { automatic, always, never };
 
@@ -52,24 +56,30 @@ class Transfer {
           scratch_(scratch),
           locks_(locked ? nullptr : &medium.locks) {}
 
-    // All bytes of the buffer, from byte `first` of the view's data on. `done`: bytes before the
-    // error, or of a read before the end of the file.
-    Error write(const datatype::Buffer& memory, MPI_Count first, MPI_Count& done);
-    Error read(const datatype::Buffer& memory, MPI_Count first, MPI_Count& done);
+    // Moves all bytes of the buffer, from byte `first` of the view's data on. `done`: bytes before
+    // the error, or of a read before the end of the file.
+    Error move(Direction direction, const datatype::Buffer& memory, MPI_Count first,
+               MPI_Count& done);
 
   private:
-    Error write_block(const datatype::Buffer& memory, std::uint64_t offset, MPI_Count& done);
-    Error read_block(const datatype::Buffer& memory, std::uint64_t offset, MPI_Count& done);
+    bool sieves(Direction direction) const;
+    RangeGuard guard(Direction direction, std::uint64_t offset, MPI_Count bytes) const;
+    Error call(Direction direction, std::byte* data, MPI_Count bytes, std::uint64_t offset,
+               MPI_Count& moved) const;
+    Error call(Direction direction, std::span<iovec> pieces, MPI_Count bytes, std::uint64_t offset,
+               MPI_Count& moved) const;
+    // In one block of the file.
+    Error move_block(Direction direction, const datatype::Buffer& memory, std::uint64_t offset,
+                     MPI_Count& done);
     // These move contiguous data.
-    Error write_blocks(const std::byte* data, MPI_Count bytes, MPI_Count first, MPI_Count& done);
-    Error read_blocks(std::byte* data, MPI_Count bytes, MPI_Count first, MPI_Count& done);
-    Error write_each(const std::byte* data, MPI_Count bytes, MPI_Count first, MPI_Count& done);
-    Error read_each(std::byte* data, MPI_Count bytes, MPI_Count first, MPI_Count& done);
+    Error move_blocks(Direction direction, std::byte* data, MPI_Count bytes, MPI_Count first,
+                      MPI_Count& done);
+    Error move_each(Direction direction, std::byte* data, MPI_Count bytes, MPI_Count first,
+                    MPI_Count& done);
     Error write_sieved(const std::byte* data, MPI_Count bytes, MPI_Count first, MPI_Count& done);
     Error read_sieved(std::byte* data, MPI_Count bytes, MPI_Count first, MPI_Count& done);
     Error change_range(const std::byte* data, MPI_Count bytes, MPI_Count first, std::byte* sieve,
                        MPI_Count& covered);
-    bool sieves(Sieving chosen, MPI_Count stride_limit) const;
 
     const Medium& medium_;
     const View& view_;

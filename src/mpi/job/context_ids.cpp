@@ -1,5 +1,7 @@
 #include "mpi/job/context_ids.hpp"
 
+#include "base/page.hpp"
+
 namespace warren::node {
 
 namespace {
@@ -10,7 +12,7 @@ constexpr std::uint64_t changed(std::uint64_t head, std::uint32_t first) {
     return ((head >> 32) + 1) << 32 | first;
 }
 
-constexpr std::uint32_t contexts_per_page = 4096 / sizeof(ContextEntry);
+constexpr std::uint32_t contexts_per_page = page_bytes / sizeof(ContextEntry);
 
 // Gives memory to the entries up to this one, and some more.
 bool commit_up_to(const Segment& segment, ContextStock& stock, std::uint32_t index) {

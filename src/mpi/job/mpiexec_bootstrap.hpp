@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/page.hpp"
 #include "mpi/job/book.hpp"
 #include "mpi/job/bootstrap.hpp"
 #include "mpi/job/node_map.hpp"
@@ -29,7 +30,7 @@ struct JobCounts {
 };
 inline constexpr RegionId<JobCounts> job_counts{16};
 
-inline constexpr std::size_t card_bytes = 4096;
+inline constexpr std::size_t card_bytes = page_bytes;
 inline constexpr RegionId<std::atomic<std::uint32_t>> card_lengths{17}; // per rank
 inline constexpr RegionId<std::byte> cards{18}; // a unit per rank, committed by its first put()
 

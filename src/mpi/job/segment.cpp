@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/futex.hpp"
+#include "base/page.hpp"
 #include "mpi.h"
 
 // The linker's: the first declaration of a region and what follows the last.
@@ -22,8 +23,6 @@ extern "C" const warren::node::Region* const __stop_warren_regions[] [[gnu::visi
 namespace warren::node {
 
 namespace {
-
-constexpr std::uint64_t page_bytes = 4096;
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
     return (value + unit - 1) / unit * unit;
@@ -44,7 +43,7 @@ bool is_known(const SegmentHeader& header, std::uint64_t file_bytes) {
     const JobShape shape = {.ranks = header.directory.ranks,
                             .cores = header.cores,
                             .nodes = header.nodes,
-                            .fibres = header.crowded != 0};
+                            .fibres = header.fibres != 0};
     if (header.directory.version != segment_version || shape.ranks == 0 ||
         shape.ranks > rank_limit || shape.nodes == 0) {
         return false;
@@ -109,7 +108,7 @@ Error lay_out(std::span<const Region* const> regions, const JobShape& shape, Lay
             end = offset + extent.bytes();
         }
     }
-    layout.bytes = round_up(end, page_bytes);
+    layout.bytes = whole_pages(end);
     return {};
 }
 
@@ -161,7 +160,7 @@ Error Segment::create(const SegmentOptions& options, Segment& made) {
     header.oversubscribed = shape.shares_processors();
     header.verbose = options.verbose;
     header.keeps_going = options.keeps_going;
-    header.crowded = options.crowded;
+    header.fibres = options.fibres;
     header.launcher_pid = static_cast<std::uint32_t>(getpid());
     header.fence_in_wakers.store(header.oversubscribed != 0 || !register_sleeper_fence(),
                                  std::memory_order_relaxed);

@@ -21,6 +21,7 @@
 #include <sys/types.h>
 
 #include "base/error.hpp"
+#include "base/page.hpp"
 #include "base/segment_region.hpp"
 
 namespace warren::node {
@@ -46,11 +47,11 @@ struct SegmentHeader {
     std::uint64_t committed_bytes; // of them, present since creation
     std::uint32_t cores;           // processors that the job may use
     std::uint32_t nodes;           // of the job
-    std::uint32_t oversubscribed;  // 1: more ranks than processors: yield and sleep, don't spin
+    std::uint32_t oversubscribed;  // 1: crowded: yield and sleep, don't spin
     std::uint32_t verbose;         // 1: explain choices on standard error
     std::uint32_t keeps_going;     // 1: the end of some ranks is not the others'
     std::uint32_t launcher_pid;
-    std::uint32_t crowded; // 1: all ranks take turns in one process (fibres)
+    std::uint32_t fibres; // 1: all ranks are fibres of one process
     // Ranks whose processes have ended while others go on (--keep-going); written by the launcher.
     std::atomic<std::uint32_t> ended_ranks;
     // 1: who wakes a rank fences; 0: who goes to sleep does, for all. See mpi/rank/doorbell.hpp.
@@ -60,7 +61,7 @@ struct SegmentHeader {
     std::int32_t end_code;  // the exit code that it asked for
     char end_text[512];     // the reason, one line
 };
-static_assert(sizeof(SegmentHeader) <= 4096);
+static_assert(sizeof(SegmentHeader) <= page_bytes);
 
 // The reason of a rank's long wait; written by it only when a wait gets long, so
 // that it costs a quick call nothing; by the last one, where several threads of the rank wait.
@@ -104,11 +105,11 @@ struct SegmentOptions {
     std::uint32_t nodes = 1; // of the job
     bool verbose = false;
     bool keeps_going = false;
-    bool crowded = false; // ranks take turns on the processors, however many there are (fibres)
-    bool commit = true;   // false: the caller has commit_sure() done before anybody attaches
+    bool fibres = false; // all ranks are fibres of one process
+    bool commit = true;  // false: the caller has commit_sure() done before anybody attaches
 
     JobShape shape() const {
-        return {.ranks = ranks, .cores = cores, .nodes = nodes, .fibres = crowded};
+        return {.ranks = ranks, .cores = cores, .nodes = nodes, .fibres = fibres};
     }
 };
 

@@ -1,6 +1,6 @@
 // Messages that leave at once, without a request: those that fit a cell or a block, if there is
-// room for them. Each function returns false when it has sent nothing: no room now, or the message
-// doesn't fit, or is not to be sent so. Thread rule: under the rank's lock.
+// space for them. Each function returns false when it has sent nothing: no space now, or the
+// message doesn't fit, or is not to be sent so. Thread rule: under the rank's lock.
 #pragma once
 
 #include <cstddef>

@@ -16,7 +16,7 @@ struct Core {
     explicit Core(Rank& its)
         : rank(its), transport(its), peers(its), requests(its), outbox(its, transport) {}
 
-    // Sends a cell to a rank, now or when there is room.
+    // Sends a cell to a rank, now or when there is space.
     void answer(std::uint32_t to, transport::CellKind kind, const void* data, std::size_t bytes) {
         outbox.answer(peers.of(to), kind, data, bytes);
     }

@@ -3,15 +3,10 @@
 #include <algorithm>
 
 #include "base/futex.hpp"
+#include "base/page.hpp"
 #include "mpi/message/tuning.hpp"
 
 namespace warren::message {
-
-namespace {
-
-constexpr std::uint64_t page_bytes = 4096;
-
-} // namespace
 
 // `move` copies from one piece to another.
 template <typename Move>

@@ -156,7 +156,7 @@ void Engine::cancel(Request& request) {
 }
 
 // Nothing is under way, so there is no progress to make until something has come.
-bool Engine::receive_queued(void* buffer, std::size_t room, std::size_t unit,
+bool Engine::receive_queued(void* buffer, std::size_t capacity, std::size_t unit,
                             const Envelope& envelope, std::uint32_t call, std::size_t& bytes) {
     const transport::Cell* next = nullptr;
     const auto has_come = [&] {
@@ -178,7 +178,7 @@ bool Engine::receive_queued(void* buffer, std::size_t room, std::size_t unit,
     } else if (!has_come()) {
         return false;
     }
-    return core_.transport.receive_queued(*next, header_of(kind::eager, envelope), buffer, room,
+    return core_.transport.receive_queued(*next, header_of(kind::eager, envelope), buffer, capacity,
                                           unit, bytes);
 }
 
@@ -312,7 +312,7 @@ void Engine::wait_long(Request& request) {
 
 void Engine::flush() {
     const auto all_gone = [this] {
-        return core_.requests.unattended() == 0 && !core_.outbox.waits_for_room();
+        return core_.requests.unattended() == 0 && !core_.outbox.waits_for_space();
     };
     wait_until(all_gone, {.call = current_call});
     Rank& rank = core_.rank;

@@ -1,7 +1,7 @@
 // Engine: the point-to-point core of a rank. It joins the parts that do the work, and drives them
 // whenever the rank makes progress:
 //
-//   Core           transport, peers, request table, and what waits for room (outbox.hpp)
+//   Core           transport, peers, request table, and what waits for space (outbox.hpp)
 //   Sender         sends with a request; those that leave at once need none (at_once.hpp)
 //   Receiver       posted receives, unexpected messages, arrivals
 //   DirectCopies   sends announced to ranks of this address space
@@ -83,7 +83,7 @@ class Engine {
     // Waits for the message for a bounded time. Where ranks take turns, it waits until anything has
     // come if `call` says which call waits, and not at all for no_call. `unit`: the type's size.
     static constexpr std::uint32_t no_call = ~std::uint32_t{0};
-    [[gnu::always_inline]] bool receive_short(void* buffer, std::size_t room, std::size_t unit,
+    [[gnu::always_inline]] bool receive_short(void* buffer, std::size_t capacity, std::size_t unit,
                                               std::uint32_t peer_rank, const Envelope& envelope,
                                               std::uint32_t call, std::size_t& bytes) {
         if (!receiver_.idle() || !core_.outbox.empty() || !stepping_.empty() || !direct_.empty() ||
@@ -92,11 +92,11 @@ class Engine {
         }
         if (core_.rank.takes_turns()) [[unlikely]] {
             return core_.transport.offers().empty() &&
-                   receive_queued(buffer, room, unit, envelope, call, bytes);
+                   receive_queued(buffer, capacity, unit, envelope, call, bytes);
         }
         return (core_.transport.offers().empty() || core_.transport.await_helping(peer_rank)) &&
                core_.transport.receive_from_pair_ring(peer_rank, header_of(kind::eager, envelope),
-                                                      buffer, room, unit, bytes);
+                                                      buffer, capacity, unit, bytes);
     }
 
     // The request of all sends that send_now() or send_short() has sent.
@@ -220,7 +220,7 @@ class Engine {
     // --- Kinds of other rooms (protocol.hpp). register_kind: has handler(owner, arrival) called
     // for each arriving cell of a kind, in the order of its sender's sends, eager messages among
     // them; it may send, but not wait. Before any rank sends one. tell: sends a cell with up to
-    // inline_bytes of data to a rank's handler, now or when there is room.
+    // inline_bytes of data to a rank's handler, now or when there is space.
     void register_kind(transport::CellKind kind, void* owner, KindTable::Handler handler) {
         kinds_.add(kind, owner, handler);
     }
@@ -229,7 +229,7 @@ class Engine {
         core_.outbox.tell(core_.peers.of(peer), header, data, bytes);
     }
 
-    // Completes what the program no longer waits for: sends that wait for room or for their
+    // Completes what the program no longer waits for: sends that wait for space or for their
     // receiver (abandoned or buffered ones). Abandoned receives end when all ranks of the job are
     // here, since then nobody will send to them. Once, before MPI_Finalize ends.
     void flush();
@@ -251,17 +251,17 @@ class Engine {
     struct Arrivals; // handler for the transport's poll()
 
     // A short message through the queue.
-    bool receive_queued(void* buffer, std::size_t room, std::size_t unit, const Envelope& envelope,
-                        std::uint32_t call, std::size_t& bytes);
+    bool receive_queued(void* buffer, std::size_t capacity, std::size_t unit,
+                        const Envelope& envelope, std::uint32_t call, std::size_t& bytes);
 
     void wait_long(Request& request);
     template <typename Watch = NoWatch>
     struct Arrangement {
         Outbox& outbox;
         Watch watch = {};
-        void operator()() const { outbox.ask_for_room(); }
+        void operator()() const { outbox.ask_for_space(); }
         bool changed() const { return watch(); }
-        bool stands() const { return outbox.asks_for_room() && !changed(); }
+        bool stands() const { return outbox.asks_for_space() && !changed(); }
     };
     WaitReason with_counts(WaitReason reason) const;
     WaitReason reason_of(const Request& request) const;

@@ -118,7 +118,7 @@ class PostedReceives {
 struct Unexpected {
     enum class Form : std::uint8_t {
         whole,      // all data in `data`
-        arriving,   // a stream that fills `data`, which has room for `head_bytes`
+        arriving,   // a stream that fills `data`, which has space for `head_bytes`
         head,       // the first head_bytes in `data`; the sender keeps the rest
         rendezvous, // the sender has the data, at `memory`
         listed,     // the same, at `memory` is a list of its pieces
@@ -162,9 +162,10 @@ class UnexpectedMessages {
   public:
     ~UnexpectedMessages();
 
-    // Makes a message with room for all of its data; null when memory is out. Not yet in the lists.
+    // Makes a message with space for all of its data; null when memory is out. Not yet in the
+    // lists.
     Unexpected* make(std::uint64_t bytes);
-    // As above, for one of which there is more to come: with room for what will be kept of its
+    // As above, for one of which there is more to come: with space for what will be kept of its
     // data, if anything.
     Unexpected* make_announced(std::uint64_t kept_bytes);
     void destroy(Unexpected& message);

@@ -27,7 +27,7 @@ void Outbox::enqueue(Peer& peer, Outgoing& outgoing) {
     }
     peer.last = &outgoing;
     ++count_;
-    rank_.wake_threads(); // a thread that sleeps for all has not asked for this room
+    rank_.wake_threads(); // a thread that sleeps for all has not asked for this space
 }
 
 bool Outbox::take_back(Peer& peer, Request& send) {
@@ -85,7 +85,7 @@ void Outbox::unlink(const Peer& peer) {
     *link = peer.next_waiting;
 }
 
-bool Outbox::waits_for_room() const {
+bool Outbox::waits_for_space() const {
     for (const Peer* peer = waiting_; peer != nullptr; peer = peer->next_waiting) {
         // A rank that has left MPI receives nothing and needs no answers. (They stay queued, since
         // it may open a session and come back.)
@@ -102,7 +102,7 @@ bool Outbox::waits_for_room() const {
     return false;
 }
 
-void Outbox::ask_for_room() {
+void Outbox::ask_for_space() {
     for (Peer* peer = waiting_; peer != nullptr; peer = peer->next_waiting) {
         // Blocks that ranks outside MPI hold must not stop sends to others: from now on the
         // receiver fetches the data itself, or gets it in small pieces. (This starts only before a
@@ -112,13 +112,13 @@ void Outbox::ask_for_room() {
             auto* send = static_cast<Request*>(peer->first);
             send->sending.without_blocks = send->bytes > transport::inline_bytes;
         }
-        transport_.ask_for_room(*peer);
+        transport_.ask_for_space(*peer);
     }
 }
 
-bool Outbox::asks_for_room() const {
+bool Outbox::asks_for_space() const {
     for (const Peer* peer = waiting_; peer != nullptr; peer = peer->next_waiting) {
-        if (!transport_.asks_for_room(*peer)) {
+        if (!transport_.asks_for_space(*peer)) {
             return false;
         }
     }

@@ -1,4 +1,4 @@
-// Outbox: what waits for room on the way to other ranks: sends, and answers of the protocol.
+// Outbox: what waits for space on the way to other ranks: sends, and answers of the protocol.
 //
 // To each peer they leave in the order in which they came. Thread rule: under the rank's lock.
 #pragma once
@@ -15,7 +15,7 @@ namespace warren::message {
 
 // Result of an attempt to send.
 enum class Step : std::uint8_t {
-    no_room,
+    no_space,
     gone, // nothing more to send; complete, or waiting for the receiver's answer
 };
 
@@ -35,7 +35,7 @@ class Outbox {
     // Takes a send out. False: it is not here.
     bool take_back(Peer& peer, Request& send);
 
-    // Sends a cell now, or when there is room.
+    // Sends a cell now, or when there is space.
     void tell(Peer& peer, const transport::Header& header, const void* data, std::size_t bytes) {
         if (peer.first != nullptr || !transport_.send_inline(peer, header, data, bytes)) {
             tell_later(peer, header, data, bytes);
@@ -45,7 +45,7 @@ class Outbox {
         tell(peer, {.kind = kind, .context = 0, .source = 0, .tag = 0}, data, bytes);
     }
 
-    // Sends what there is room for; advance(peer, send) sends more of a send. Returns whether
+    // Sends what there is space for; advance(peer, send) sends more of a send. Returns whether
     // anything has left.
     template <typename Advance>
     bool push(Advance advance) {
@@ -64,15 +64,15 @@ class Outbox {
         return moved;
     }
 
-    // Before a sleep: has the receivers ring when there is room. stands(): nobody has taken that
+    // Before a sleep: has the receivers ring when there is space. stands(): nobody has taken that
     // request back.
-    void ask_for_room();
-    bool asks_for_room() const;
-    // Whether anything waits for room that there may be yet.
-    bool waits_for_room() const;
+    void ask_for_space();
+    bool asks_for_space() const;
+    // Whether anything waits for space that there may be yet.
+    bool waits_for_space() const;
 
   private:
-    // An answer that found no room.
+    // An answer that found no space.
     struct Answer : Outgoing {
         Answer() : Outgoing(true) {}
 
@@ -87,7 +87,7 @@ class Outbox {
     void unlink(const Peer& peer);
     // Streams with gaps to one receiver send a part each by turns.
     static void put_last(Peer& peer);
-    // False: no room.
+    // False: no space.
     bool push_answer(Peer& peer, Answer* answer);
 
     template <typename Advance>
@@ -105,7 +105,7 @@ class Outbox {
             } else {
                 auto* send = static_cast<Request*>(outgoing);
                 const std::uint64_t before = send->sending.moved;
-                if (advance(peer, *send) == Step::no_room) {
+                if (advance(peer, *send) == Step::no_space) {
                     const bool has_moved = send->sending.moved != before;
                     if (!send->laid_out || !has_moved) {
                         return moved || has_moved;

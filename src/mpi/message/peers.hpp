@@ -36,7 +36,7 @@ struct Peer : transport::Channel {
         return static_cast<Arriving&>(*above).inbound;
     }
 
-    Outgoing* first = nullptr; // waiting for room, in order
+    Outgoing* first = nullptr; // waiting for space, in order
     Outgoing* last = nullptr;
     Peer* next_waiting = nullptr; // among the peers with something waiting (Outbox)
     Peer* next_made = nullptr;    // among all

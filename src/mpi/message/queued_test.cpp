@@ -18,8 +18,7 @@ constexpr std::uint32_t some_call = 7;
 class FibreNode {
   public:
     explicit FibreNode(std::uint32_t ranks) : fibres_(*new fibre::Fibres(ranks, {-1})) {
-        Error error =
-            node::Segment::create({.ranks = ranks, .cores = 1, .crowded = true}, segment_);
+        Error error = node::Segment::create({.ranks = ranks, .cores = 1, .fibres = true}, segment_);
         EXPECT_FALSE(error) << error.take()->text;
         for (std::uint32_t rank = 0; rank < ranks; ++rank) {
             segment_.slot(rank).process = 0;
@@ -179,7 +178,7 @@ TEST(Queued, a_message_is_passed_by_none_of_its_sender_and_taken_by_none_for_ano
 TEST(Queued, wildcards_and_the_short_way_take_turns_in_order) {
     fibre::alone([] {
         FibreNode node(2);
-        constexpr std::uint64_t messages = 1000; // more than there is room for at a time
+        constexpr std::uint64_t messages = 1000; // more than there is space for at a time
         node.run([&](Engine& engine, std::uint32_t me) {
             if (me == 0) {
                 for (std::uint64_t number = 1; number <= messages; ++number) {
@@ -216,7 +215,7 @@ TEST(Queued, what_does_not_fit_is_left_to_the_long_way_which_says_so) {
                     until(received, ++sent);
                     ASSERT_TRUE(engine.send_short(data, bytes, 1, from(0, 1)));
                 }
-                EXPECT_FALSE(engine.send_short(data, 41, 1, from(0, 1))); // has no room in a cell
+                EXPECT_FALSE(engine.send_short(data, 41, 1, from(0, 1))); // has no space in a cell
                 return;
             }
             EXPECT_EQ(receive(engine, from(0, 1)), 1U);

@@ -117,7 +117,7 @@ class Receiver {
     void take_inbound(Peer& peer, const std::byte* data, std::uint64_t bytes);
     void end_stream(const Inbound& inbound);
     // Asks the sender of a message, of which `there` bytes have come, for the rest of what the
-    // receive has room for. False when nothing is missing (the sender is told so too).
+    // receive has space for. False when nothing is missing (the sender is told so too).
     bool ask_for_rest(Request& receive, std::uint32_t sender, Token token, std::uint64_t there,
                       bool passes = false);
     void receive_head(Unexpected& message, Request& receive);

@@ -54,7 +54,7 @@ struct Outcome {
 using datatype::Buffer;
 using transport::Trial;
 
-// Something that waits for room on the way to a peer: a send, or an answer of the protocol.
+// Something that waits for space on the way to a peer: a send, or an answer of the protocol.
 struct Outgoing {
     explicit Outgoing(bool answer) : is_answer(answer) {}
 
@@ -102,7 +102,7 @@ struct SendState {
     std::uint64_t pieces;        // in that list; 0: no list
     std::uint64_t moved;         // bytes sent
     std::uint64_t answer_token;  // of a send that streams to a receive: that receive
-    std::uint64_t waits_since;   // of a send that finds no room: node_time_ns()
+    std::uint64_t waits_since;   // of a send that finds no space: node_time_ns()
     DirectSend direct;           // to a rank of the same address space
     Request* next_direct;        // among those that have been announced (DirectCopies)
     Request* previous_withdrawn; // among those that are to be taken back (Withdrawals)
@@ -165,7 +165,7 @@ struct Request : Outgoing {
     Envelope envelope;
     Buffer buffer;
     std::byte* data;     // in one piece; null when it is laid out
-    std::uint64_t bytes; // to send, or room to receive
+    std::uint64_t bytes; // to send, or space to receive
     Outcome outcome;
 
     // For the room of entry points: what the request keeps alive, and its end. release is called

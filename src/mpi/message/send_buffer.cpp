@@ -91,7 +91,7 @@ Error SendBuffer::send(Engine& engine, const Buffer& buffer, std::uint32_t peer,
     }
     if (message == nullptr) {
         return fail(MPI_ERR_BUFFER,
-                    attached() ? "no room in the attached buffer of %lld bytes for a message of "
+                    attached() ? "no space in the attached buffer of %lld bytes for a message of "
                                  "%lld bytes and MPI_BSEND_OVERHEAD"
                                : "no buffer is attached (%lld bytes) for a buffered send of %lld "
                                  "bytes; call MPI_Buffer_attach first",

@@ -26,7 +26,7 @@ class SendBuffer {
 
     void attach(void* base, MPI_Count bytes);
 
-    // Sends a copy of the data. MPI_ERR_BUFFER when the buffer has no room for it.
+    // Sends a copy of the data. MPI_ERR_BUFFER when the buffer has no space for it.
     Error send(Engine& engine, const Buffer& buffer, std::uint32_t peer, const Envelope& envelope);
 
     // Whether all messages have left; makes no progress by itself.

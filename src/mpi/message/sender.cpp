@@ -43,7 +43,7 @@ void Sender::register_kinds(KindTable& kinds) {
 void Sender::begin(Request& send) {
     core_.count(send.buffer, send.peer);
     Peer& peer = core_.peers.of(send.peer);
-    if (peer.first != nullptr || advance(peer, send) == Step::no_room) {
+    if (peer.first != nullptr || advance(peer, send) == Step::no_space) {
         core_.outbox.enqueue(peer, send);
     }
 }
@@ -66,7 +66,7 @@ Step Sender::advance(Peer& peer, Request& send) {
         break;
     }
     const Step step = advance_push(peer, send, plan);
-    return step == Step::no_room && is_kept_waiting(peer, send)
+    return step == Step::no_space && is_kept_waiting(peer, send)
                ? advance_direct(peer, send, {.move = transport::Move::direct})
                : step;
 }
@@ -91,7 +91,7 @@ Step Sender::advance_push(Peer& peer, Request& send, const transport::Plan& plan
         const bool sent = send.laid_out ? send_gaps(core_, peer, send.envelope, send.buffer)
                                         : send_piece(core_, peer, send.envelope, send.data, bytes);
         if (!sent) {
-            return Step::no_room;
+            return Step::no_space;
         }
         core_.requests.complete(send);
         return Step::gone;
@@ -106,7 +106,7 @@ Step Sender::advance_push(Peer& peer, Request& send, const transport::Plan& plan
     if (!core_.transport.send_block(peer, header_of(kind::stream_head, send.envelope), extra,
                                     send.laid_out ? data.source(0) : pushed(send, 0),
                                     part_limit(peer, send), bytes)) {
-        return Step::no_room;
+        return Step::no_space;
     }
     transport::Plans::sent(peer, plan, bytes);
     return Step::gone;
@@ -135,7 +135,7 @@ Step Sender::advance_offer(Peer& peer, Request& send, const transport::Plan& pla
                                            sizeof data);
     }
     if (!sent) {
-        return Step::no_room;
+        return Step::no_space;
     }
     transport::Plans::sent(peer, plan, send.bytes);
     // Only data in one piece is fetched so that there is something to help with.
@@ -154,7 +154,7 @@ Step Sender::advance_direct(Peer& peer, Request& send, const transport::Plan& pl
                              .began = transport::Plans::stamp(peer, plan, send.bytes)};
     if (!core_.transport.send_inline(peer, header_of(kind::direct, send.envelope), &data,
                                      sizeof data)) {
-        return Step::no_room;
+        return Step::no_space;
     }
     transport::Plans::sent(peer, plan, send.bytes);
     state.offer = Offer::direct;
@@ -171,14 +171,14 @@ Step Sender::advance_stream(Peer& peer, Request& send) {
     const std::size_t limit = part_limit(peer, send);
     const std::uint32_t at_once = send.laid_out ? 1 : blocks_at_once;
     for (std::uint32_t blocks = 0; send.sending.moved < send.bytes; ++blocks) {
-        // Let other sends take turns. This rank comes back whether there is room or not.
+        // Let other sends take turns. This rank comes back whether there is space or not.
         if (blocks == at_once) {
-            return Step::no_room;
+            return Step::no_space;
         }
         // If no bounce buffer is free for long, use the pair's ring.
         if (!send_part(peer, send, limit) &&
             !(send.sending.without_blocks && send_part(peer, send, transport::ring_block_limit))) {
-            return Step::no_room;
+            return Step::no_space;
         }
     }
     core_.requests.complete(send);
@@ -235,7 +235,7 @@ void Sender::arrived_wanted(const transport::Arrival& arrival) {
     state.answer_token = data.receiver;
     Peer& peer = core_.peers.of(arrival.sender);
     // (A send with gaps takes turns with others that are asked for next.)
-    if (peer.first != nullptr || send->laid_out || advance(peer, *send) == Step::no_room) {
+    if (peer.first != nullptr || send->laid_out || advance(peer, *send) == Step::no_space) {
         core_.outbox.enqueue(peer, *send);
     }
 }

@@ -22,7 +22,7 @@ class Sender {
 
     // Begins a send to another rank, whose head has been started.
     void begin(Request& send);
-    // Sends what waits for room, as far as there is some.
+    // Sends what waits for space, as far as there is some.
     bool push();
 
     // Answers of receivers: one wants the rest of a send; one has all of it, or nobody will receive
@@ -45,7 +45,7 @@ class Sender {
     Step advance_direct(Peer& peer, Request& send, const transport::Plan& plan);
     Step advance_stream(Peer& peer, Request& send);
     static bool is_kept_waiting(const Peer& peer, Request& send);
-    // Sends up to `limit` of the bytes that a receiver has asked for. False: no room now.
+    // Sends up to `limit` of the bytes that a receiver has asked for. False: no space now.
     bool send_part(Peer& peer, Request& send, std::uint64_t limit);
     std::size_t part_limit(const Peer& peer, const Request& send) const;
     // The data from there on, to be pushed or passed as the send is.

@@ -2,17 +2,15 @@
 
 #include <climits>
 
-namespace warren {
+#include "mpi/rank/tuning.hpp"
 
-namespace {
-constexpr timespec refused_sleep_limit = {.tv_sec = 0, .tv_nsec = 10'000'000};
-}
+namespace warren {
 
 void Doorbell::join() {
     if (header_->fence_in_wakers.load(std::memory_order_relaxed) == 0 &&
         !register_sleeper_fence()) {
         header_->fence_in_wakers.store(1, std::memory_order_seq_cst);
-        limit_ = &refused_sleep_limit;
+        limit_ = &wait_policy::refused_sleep_limit;
     }
 }
 
@@ -20,7 +18,7 @@ void Doorbell::fence_for_wakers() {
     if (!sleeper_fence()) {
         // Refused now what was granted before (a filter installed since): as in join().
         header_->fence_in_wakers.store(1, std::memory_order_seq_cst);
-        limit_ = &refused_sleep_limit;
+        limit_ = &wait_policy::refused_sleep_limit;
     }
 }
 

@@ -57,9 +57,9 @@ class Doorbell {
         WARREN_INVARIANT((seen & asleep) != 0, "doorbell 1: a sleeper has set bit 0");
         futex_wait(*word_, seen, limit_);
     }
-    // The same, but no longer than that.
+    // Sleeps until somebody rings, but no longer than `limit`.
     void sleep(std::uint32_t seen, const timespec& limit) { futex_wait(*word_, seen, &limit); }
-    // The first in a process whose ranks are fibres.
+    // Sleeps until somebody rings, in a process whose ranks are fibres.
     void sleep(std::uint32_t seen, const FibreFunctions& functions, WaitNote& note) {
         functions.wait(*word_, seen, limit_, &note);
     }

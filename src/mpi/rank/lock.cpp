@@ -1,22 +1,15 @@
 #include "mpi/rank/lock.hpp"
 
 #include "base/futex.hpp"
+#include "mpi/rank/tuning.hpp"
 
 namespace warren {
-
-namespace {
-// About the time of a short call by the holder; longer waits sleep.
-constexpr int spins_before_sleep = 100;
-// Where there is one processor, the holder has lost it: it gets it back.
-constexpr int yields_before_sleep = 8;
-// How long a thread that passes the lock on leaves it to one that spins for it.
-constexpr int spins_of_pass = 8;
-} // namespace
 
 void RankLock::acquire_slowly() {
     wanted_.fetch_add(1, std::memory_order_relaxed);
     const auto taken = [this] {
-        for (int turn = 0; turn < (spins_ ? spins_before_sleep : yields_before_sleep); ++turn) {
+        for (int turn = 0; turn < (spins_ ? wait_policy::lock_spins : wait_policy::lock_yields);
+             ++turn) {
             std::uint32_t seen = word_.load(std::memory_order_relaxed);
             if (seen == unheld &&
                 word_.compare_exchange_weak(seen, held, std::memory_order_acquire)) {
@@ -50,7 +43,8 @@ void RankLock::pass() {
     if (!spins_) {
         give_way(); // the other one needs this processor
     }
-    for (int spin = 0; spin < spins_of_pass && word_.load(std::memory_order_relaxed) == unheld;
+    for (int spin = 0;
+         spin < wait_policy::lock_pass_spins && word_.load(std::memory_order_relaxed) == unheld;
          ++spin) {
         spin_pause();
     }

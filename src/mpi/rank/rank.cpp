@@ -19,7 +19,7 @@ Rank::Rank(node::Segment own_segment, std::unique_ptr<node::Bootstrap> bootstrap
       world_size(bootstrap->numbers().world_size),
       slot(segment.slot(index)),
       doorbell(segment.header(), slot.doorbell),
-      waits(WaitPolicy::choose(segment.header().oversubscribed != 0, segment.header().crowded != 0,
+      waits(WaitPolicy::choose(segment.header().oversubscribed != 0, segment.header().fibres != 0,
                                fibres())),
       load(waits.functions != nullptr
                ? &balance::LoadTable::at(segment.at(balance::loads)).ranks[index]

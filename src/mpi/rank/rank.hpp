@@ -197,7 +197,9 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason, Br
         threads_.poll();
     }
     const ThreadWaits::End end(shared && !nested ? &threads_ : nullptr, lock);
-    const auto gives_way = [&] { return waits.shares_processor || (shared && threads_.crowded()); };
+    const auto gives_way = [&] {
+        return waits.shares_processor || (shared && threads_.outnumber_processors());
+    };
     const auto yield = [&] {
         lock.unlock();
         give_way();

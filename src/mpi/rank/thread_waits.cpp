@@ -23,7 +23,7 @@ void ThreadWaits::sleep(Waiter& self, RankLock& lock, bool shares_processor) {
     ++notes_;
     most_ = std::max(most_, waiting_ + 1);
     by_others_ += self.brought_by == BroughtBy::others;
-    const bool gives_way = shares_processor || crowded();
+    const bool gives_way = shares_processor || outnumber_processors();
     const std::uint32_t turns = gives_way ? wait_policy::yields : wait_policy::spins_alone;
     lock.unlock();
     for (std::uint32_t turn = 0; turn < turns; ++turn) {
@@ -59,7 +59,7 @@ bool ThreadWaits::wake_some(RankLock& lock, bool shares_processor) {
         return false;
     }
     // Not under the lock: whoever wakes wants it, perhaps on this thread's processor.
-    const bool gives_way = shares_processor || crowded();
+    const bool gives_way = shares_processor || outnumber_processors();
     lock.unlock();
     wakes.send();
     if (gives_way) {

@@ -65,7 +65,7 @@ class ThreadWaits {
 
     // Whether more threads have waited at a time than the rank has processors: those who don't wait
     // just now may want one.
-    bool crowded() const { return most_ > processors_; }
+    bool outnumber_processors() const { return most_ > processors_; }
     // The processors that the rank may use; set before a second thread calls.
     void set_processors(std::uint32_t processors) { processors_ = processors; }
 

@@ -58,21 +58,9 @@ int flavour_attribute(Flavour flavour) {
 
 } // namespace
 
-// Returns success on all ranks or an error on all: the rank's own, or the class of another's.
 Error Window::agree(Error own) const {
-    const std::int64_t mine = own ? own.error_class() : MPI_SUCCESS;
-    std::int64_t worst = MPI_SUCCESS;
-    Error error =
-        coll::Collectives(engine_, communicator_)
-            .allreduce(&mine, &worst, 1, datatype::basic(MPI_INT64_T), coll::Op(coll::OpKind::max));
-    if (own) {
-        error.drop();
-        return own;
-    }
-    if (!error && worst != MPI_SUCCESS) {
-        return fail(static_cast<int>(worst), "another rank could not make its part of the window");
-    }
-    return error;
+    return coll::Collectives(engine_, communicator_)
+        .agree(std::move(own), "another rank could not make its part of the window");
 }
 
 // The first rank takes memory of the heap for all; everybody maps it.

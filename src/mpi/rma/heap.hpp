@@ -11,16 +11,12 @@
 #include <cstdint>
 
 #include "base/error.hpp"
+#include "base/page.hpp"
 #include "mpi/job/segment.hpp"
 #include "mpi/rma/shared_mutex.hpp"
 #include "mpi/rma/shared_part.hpp"
 
 namespace warren::rma {
-
-inline constexpr std::uint64_t page_bytes = 4096;
-constexpr std::uint64_t whole_pages(std::uint64_t bytes) {
-    return (bytes + page_bytes - 1) / page_bytes * page_bytes;
-}
 
 class WindowHeap {
   public:

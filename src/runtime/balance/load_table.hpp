@@ -17,7 +17,7 @@
 namespace warren::balance {
 
 // State of a fibre, in the scheduler's view.
-enum class Phase : std::uint32_t { unknown, ready, runs, waits, sleeps, ended };
+enum class RunState : std::uint32_t { unknown, ready, runs, waits, sleeps, ended };
 
 // Messages that a rank has sent to one other rank.
 struct PeerTraffic {
@@ -32,7 +32,7 @@ struct alignas(64) RankLoad {
     // The monitor's, and when it ends the rank's
     std::atomic<std::uint64_t> ran_ns;
     std::atomic<std::uint32_t> worker; // that runs it, or ran it last
-    std::atomic<Phase> phase;
+    std::atomic<RunState> state;
     std::atomic<std::uint32_t> moves; // how often a balancer gave it another worker
     // The rank's
     alignas(64) std::atomic<std::uint64_t> other_messages; // to peers that found no place

@@ -8,15 +8,13 @@
 #include <utility>
 
 #include "runtime/fibres/scheduler.hpp"
+#include "runtime/fibres/tuning.hpp"
 
 namespace warren::fibre {
 
 namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
-
-// By the clock: how many times as long as a balancer takes it rests at least.
-constexpr std::uint64_t rest_of_balancing = 20;
 
 std::uint32_t number_of(std::uint64_t window) {
     return static_cast<std::uint32_t>(window >> 32);

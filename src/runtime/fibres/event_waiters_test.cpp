@@ -139,9 +139,9 @@ TEST(EventWaitersTest, who_has_been_released_is_ready_before_it_runs) {
                 scheduler()->give_way();
             }
             // (The monitor writes them now and then, too: what it saw before may come late.)
-            const auto all = [&](balance::Phase phase) {
+            const auto all = [&](balance::RunState state) {
                 const auto is = [&](std::uint32_t number) {
-                    return loads.ranks[number].phase.load() == phase;
+                    return loads.ranks[number].state.load() == state;
                 };
                 for (int attempt = 0; attempt < 100; ++attempt) {
                     scheduler()->write_loads();
@@ -151,10 +151,10 @@ TEST(EventWaitersTest, who_has_been_released_is_ready_before_it_runs) {
                 }
                 return false;
             };
-            EXPECT_TRUE(all(balance::Phase::waits));
+            EXPECT_TRUE(all(balance::RunState::waits));
             event.round.store(1);
             scheduler()->release(&event);
-            EXPECT_TRUE(all(balance::Phase::ready));
+            EXPECT_TRUE(all(balance::RunState::ready));
         });
         fibres->run();
     });

@@ -5,8 +5,7 @@
 //
 // Invariants
 //  1. A fibre is in one place: it runs on one worker, or is in one worker's queue (ready), or in
-//  one
-//     bucket (parked), or in one list of event waiters (waits_for_event), or it has ended. The
+//     one bucket (parked), or in one list of event waiters (waits_for_event), or it has ended. The
 //     thread that takes it from a queue, a bucket or a list, under its lock (a worker takes from
 //     its own queue without: ready_queue.hpp), is the only one to put it elsewhere.
 //  2. `on_worker` is 1 from before a fibre is resumed until its stack has been left again. The next
@@ -14,9 +13,8 @@
 //     only when `on_worker` is 0. A worker waits for that in its own idle context. A fibre never
 //     waits for it: two could wait for each other.
 //  3. `note`, `word`, `object` and `state` of a parked fibre change under its bucket's lock, and
-//  those
-//     of a fibre that waits for an event under its list's lock. Nobody touches fibres that are
-//     released at once: each sets its own `state` when it is resumed. `ticket` tells whether a
+//     those of a fibre that waits for an event under its list's lock. Nobody touches fibres that
+//     are released at once: each sets its own `state` when it is resumed. `ticket` tells whether a
 //     fibre still is in a list of event waiters.
 // Thread rule: each field says whose it is.
 #pragma once

@@ -7,23 +7,23 @@ namespace warren::fibre {
 
 namespace {
 
-using balance::Phase;
+using balance::RunState;
 constexpr auto relaxed = std::memory_order_relaxed;
 
-Phase phase_of(const Fibre& fibre) {
+RunState state_of(const Fibre& fibre) {
     switch (fibre.state.load(std::memory_order_acquire)) {
     case State::ready:
-        return Phase::ready;
+        return RunState::ready;
     case State::parked:
-        return Phase::waits;
+        return RunState::waits;
     case State::waits_for_event:
-        return still_waits_for_event(fibre) ? Phase::waits : Phase::ready;
+        return still_waits_for_event(fibre) ? RunState::waits : RunState::ready;
     case State::parked_till:
-        return fibre.note.load(relaxed) != nullptr ? Phase::waits : Phase::sleeps;
+        return fibre.note.load(relaxed) != nullptr ? RunState::waits : RunState::sleeps;
     case State::ended:
-        return Phase::ended;
+        return RunState::ended;
     }
-    return Phase::unknown;
+    return RunState::unknown;
 }
 
 std::uint64_t scaled(std::uint64_t ticks, double scale) {
@@ -45,15 +45,16 @@ std::uint64_t Scheduler::ran_ns(const Fibre& fibre) const {
     return scaled(self == &fibre ? run_so_far(*self) : fibre.ran.load(relaxed), ns_per_tick());
 }
 
-void Scheduler::write_load(const Fibre& fibre, std::uint64_t ran_ticks, Phase phase, double scale) {
+void Scheduler::write_load(const Fibre& fibre, std::uint64_t ran_ticks, RunState state,
+                           double scale) {
     balance::RankLoad& load = options_.loads.ranks[fibre.number];
     load.ran_ns.store(scaled(ran_ticks, scale), relaxed);
     if (const Worker* worker = fibre.worker.load(relaxed)) {
         load.worker.store(worker->number, relaxed);
     }
-    load.phase.store(phase, std::memory_order_seq_cst);
+    load.state.store(state, std::memory_order_seq_cst);
     if (fibre.state.load(std::memory_order_seq_cst) == State::ended) { // meanwhile
-        load.phase.store(Phase::ended, relaxed);
+        load.state.store(RunState::ended, relaxed);
     }
 }
 
@@ -101,8 +102,9 @@ void Scheduler::write_loads() {
     const double scale = ns_per_tick();
     for (std::uint32_t number = 0; number < made_; ++number) {
         const Fibre& fibre = fibres_[number];
-        if (const Phase phase = phase_of(fibre); phase != Phase::ended) { // which it has written
-            write_load(fibre, fibre.ran.load(relaxed), phase, scale);
+        if (const RunState state = state_of(fibre);
+            state != RunState::ended) { // which it has written
+            write_load(fibre, fibre.ran.load(relaxed), state, scale);
         }
     }
     const std::uint32_t count = started_.load(std::memory_order_acquire);
@@ -111,7 +113,7 @@ void Scheduler::write_loads() {
         const std::uint64_t now = ticks();
         std::uint64_t ran = 0;
         if (const Fibre* fibre = running(number, now, ran)) {
-            write_load(*fibre, ran, Phase::runs, scale);
+            write_load(*fibre, ran, RunState::runs, scale);
         }
         write_worker(worker, now, scale);
     }
@@ -128,8 +130,8 @@ void Scheduler::write_last_load() {
     const double scale = ns_per_tick();
     const std::uint64_t now = ticks();
     const Worker& worker = *fibre->worker.load(relaxed);
-    write_load(*fibre, fibre->ran.load(relaxed) + worker.stretches.unaccounted(now), Phase::ended,
-               scale);
+    write_load(*fibre, fibre->ran.load(relaxed) + worker.stretches.unaccounted(now),
+               RunState::ended, scale);
     const std::uint32_t count = started_.load(std::memory_order_acquire);
     for (std::uint32_t number = 0; number < count; ++number) {
         write_worker(*workers_[number], now, scale);

@@ -7,17 +7,11 @@
 #include <utility>
 
 #include "runtime/fibres/scheduler.hpp"
+#include "runtime/fibres/tuning.hpp"
 
 namespace warren::fibre {
 
-namespace {
-
-// A look comes after so much of the time that has been waited.
-constexpr std::uint64_t looks_per_wait = 8;
-// So many are told under a lock at once, and then woken.
-constexpr std::size_t told_at_once = 32;
-
-} // namespace
+namespace {} // namespace
 
 ObjectWaits::ObjectWaits(std::uint32_t fibres) {
     const std::uint64_t places = std::bit_ceil(std::max<std::uint64_t>(fibres, 16));

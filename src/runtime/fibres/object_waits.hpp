@@ -12,17 +12,14 @@
 //
 // Invariants
 //  1. A wait is in its object's queue from its construction until it is told or withdrawn. The
-//  queue
-//     changes under the place's lock; the place's count says how many waits it holds.
+//     queue changes under the place's lock; the place's count says how many waits it holds.
 //  2. A fibre joins the queue before it tests the object for the last time. A teller has changed
-//  the
-//     object before it executes a full fence, reads the count and then, under the lock, the queue.
-//     So either the fibre sees the change, or it is told.
+//     the object before it executes a full fence, reads the count and then, under the lock, the
+//     queue. So either the fibre sees the change, or it is told.
 //  3. Once a wait is told, nobody uses more of it than its address: it may be gone.
 //  4. A signal handler may not take locks. It puts the place on the stack of due places and then
-//  wakes
-//     a sleeping worker. A worker looks at that stack before each switch and, after it counts as
-//     sleeping, before it sleeps.
+//     wakes a sleeping worker. A worker looks at that stack before each switch and, after it counts
+//     as sleeping, before it sleeps.
 // Thread rule: a wait belongs to its thread, which may be a kernel thread. Any thread may call
 // tell(), but no signal handler; signal handlers may call tell_safely() and tell_soon().
 #pragma once
@@ -44,9 +41,9 @@ class ObjectWaits {
 
     // Resumes the first `count` waits of this object. Returns how many there were.
     std::uint32_t tell(const void* object, std::uint32_t count);
-    // The same, also in signal handlers. If the handler has interrupted a thread that may hold
+    // Like tell(), for signal handlers, too. If the handler has interrupted a thread that may hold
     // locks, it resumes nothing itself and returns 0. Then all waits of this object (and perhaps of
-    // others in its place) are soon resumed that allow a resumption without cause.
+    // others in its place) that allow a resumption without cause are soon resumed.
     std::uint32_t tell_safely(const void* object, std::uint32_t count);
     bool is_waited_for(const void* object);
     // Soon resumes the first wait of this object, if the object may be free then and the wait's

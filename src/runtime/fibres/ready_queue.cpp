@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/fibres/fibre.hpp"
+#include "runtime/fibres/tuning.hpp"
 
 namespace warren::fibre {
 
@@ -25,9 +26,8 @@ bool fence_others() {
 }
 
 void wait_until_zero(const std::atomic<std::uint32_t>& word) {
-    constexpr int spins = 200;
     for (int spin = 0; word.load(std::memory_order_acquire) != 0; ++spin) {
-        if (spin < spins) {
+        if (spin < spins_before_yield) {
             spin_pause();
         } else {
             sched_yield(); // whoever it is has lost the processor

@@ -28,8 +28,7 @@
 //     are visible long before the taker has opened and read the file that says so.)
 //  3. The second list is used under the lock. Nobody waits for the lock while owner_ is 1.
 //  4. A fibre that was brought and is in neither list belongs to the worker, which is about to put
-//  it
-//     into its own list, or to the taker that took it.
+//     it into its own list, or to the taker that took it.
 // Thread rule: each function says who calls it.
 #pragma once
 
@@ -70,7 +69,7 @@ class ReadyQueue {
     // Takes the first fibre, or null. Calls expect(fibre) with the next one.
     template <typename Expect>
     Fibre* take(Expect expect);
-    // The same, and puts `self` last, unless the queue is empty.
+    // Like take(), and puts `self` last, unless the queue is empty.
     template <typename Expect>
     Fibre* take_turns(Fibre& self, Expect expect);
     // Puts a row, which isn't empty, behind all fibres.

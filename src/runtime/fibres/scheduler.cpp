@@ -10,23 +10,11 @@
 
 #include "runtime/fibres/debug.hpp"
 #include "runtime/fibres/donor.hpp"
+#include "runtime/fibres/tuning.hpp"
 
 namespace warren::fibre {
 
 namespace {
-
-// A worker that is never idle looks at the clock when it has switched so many times.
-constexpr std::uint32_t switches_per_clock = 64;
-// One whose fibres give way to nobody so many times in all looks at what others have, as an idle
-// one does.
-constexpr std::uint32_t turns_per_look = 64;
-// The calls around looks for something that isn't there, and the switch before them, take less than
-// that many times what the looks themselves do. And should the system have interrupted those, they
-// took no more than so many ticks, some 4 µs.
-constexpr std::uint64_t calls_per_looks = 4;
-constexpr std::uint64_t poll_ticks = 10'000;
-// Far more than programs have calls that sleep at a time.
-constexpr std::size_t spare_limit = 1024;
 
 [[gnu::tls_model("initial-exec")]] thread_local Fibre* current_fibre = nullptr;
 Scheduler* only_scheduler = nullptr;
@@ -439,7 +427,7 @@ void Scheduler::end() {
     // As write_load does, in the other order: whoever is the later of both, the table says it.
     self.state.store(State::ended, std::memory_order_seq_cst);
     if (options_.loads) {
-        options_.loads.ranks[self.number].phase.store(balance::Phase::ended,
+        options_.loads.ranks[self.number].state.store(balance::RunState::ended,
                                                       std::memory_order_seq_cst);
     }
     if (balancing_ != nullptr) {

@@ -20,9 +20,8 @@
 //
 // Invariants (those of a fibre are in fibre.hpp)
 //  1. A waiter compares the word with the expected value under the bucket's lock. A waker changes
-//  the
-//     word before it takes that lock. So no wake is lost. (For a fibre that waits for an event, its
-//     bell is compared under the lock of the list of event waiters: event_waiters.hpp,
+//     the word before it takes that lock. So no wake is lost. (For a fibre that waits for an event,
+//     its bell is compared under the lock of the list of event waiters: event_waiters.hpp,
 //     invariant 2.)
 //  2. awake_ counts the workers that do not sleep (spares.cpp, invariant 7). A thread that puts a
 //     fibre into a sleeping worker's queue counts that worker as awake before it releases the
@@ -216,7 +215,7 @@ class Scheduler {
     static void account(Worker& worker, Fibre* before);
     static void account_amid(Worker& worker, Fibre* before);
 
-    void write_load(const Fibre& fibre, std::uint64_t ran_ticks, balance::Phase phase,
+    void write_load(const Fibre& fibre, std::uint64_t ran_ticks, balance::RunState state,
                     double scale);
     void write_worker(const Worker& worker, std::uint64_t now, double scale);
 

@@ -4,31 +4,27 @@
 //
 // Invariants
 //  1. Only the monitor starts, relieves and calls back spare workers. A spare worker that is
-//  started
-//     and not relieved has a principal, which is no spare worker; following `spare` from the
-//     principal leads to it. A relieved spare worker is in no such chain, and nobody stands in for
-//     it.
+//     started and not relieved has a principal, which is no spare worker; following `spare` from
+//     the principal leads to it. A relieved spare worker is in no such chain, and nobody stands in
+//     for it.
 //  2. All workers that there can be, and their queues, exist from the beginning. A worker's event
 //     waiters exist before started_ counts the worker, and never change. A thread that has read
 //     started_ may therefore look at all workers below it. If starting the last worker fails and
 //     started_ goes back, nothing has run there, and its queue and event waiters stay empty.
 //  3. Each releaser sees a fibre that waits for an event where it runs (event_waiters.hpp,
-//  invariant
-//     2): started_ counted its worker before the worker's thread was made, so before the thread's
-//     fence.
+//     invariant 2): started_ counted its worker before the worker's thread was made, so before the
+//     thread's fence.
 //  4. A relieved worker hands the fibres of its queue on to its principal when the fibre that it
-//  runs
-//     leaves it or yields; otherwise the monitor does so when it looks. Fibres that become ready
-//     for it later go to its deputy, the principal. The worker can stand in again only when it
-//     sleeps with an empty queue.
+//     runs leaves it or yields; otherwise the monitor does so when it looks. Fibres that become
+//     ready for it later go to its deputy, the principal. The worker can stand in again only when
+//     it sleeps with an empty queue.
 //  5. The spare worker of a blocked worker takes half of that worker's queue at a time, when it has
 //     nothing else to run. When the monitor looks, it gives the spare worker the whole queue,
 //     because fibres that yield to each other for ever would keep it busy. Fibres that become ready
 //     for the blocked worker later go to its deputy, the spare worker, until the blocked worker is
 //     back.
 //  6. Following deputies ends at a worker without one. A blocked worker's deputy is the spare
-//  worker
-//     that stands in for it, whose deputy is the next spare worker if it is blocked, too. A
+//     worker that stands in for it, whose deputy is the next spare worker if it is blocked, too. A
 //     relieved worker's deputy is its principal, and no chain of deputies leads from there back to
 //     it, because a worker in a chain never has its principal as deputy.
 //  7. A worker that is being started counts as awake, and so does one more worker while the monitor
@@ -43,17 +39,9 @@
 #include <utility>
 
 #include "runtime/fibres/scheduler.hpp"
+#include "runtime/fibres/tuning.hpp"
 
 namespace warren::fibre {
-
-namespace {
-
-// How often the monitor looks while a worker is awake, and else; and shows what fibres wait for.
-constexpr std::uint64_t monitor_ns = 5'000'000;
-constexpr std::uint64_t quiet_monitor_ns = 100'000'000;
-constexpr std::uint64_t show_every_ns = 100'000'000;
-
-} // namespace
 
 // A spare worker whose principal is back gives it what has come since.
 void Scheduler::hand_on(Worker& spare) {

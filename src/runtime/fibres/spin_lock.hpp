@@ -7,6 +7,7 @@
 #include <sched.h>
 
 #include "base/futex.hpp"
+#include "runtime/fibres/tuning.hpp"
 
 namespace warren::fibre {
 
@@ -36,10 +37,9 @@ class SpinLock {
 
   private:
     [[gnu::noinline]] void lock_slowly() {
-        constexpr int spins = 200;
         do {
             for (int spin = 0; held_.load(std::memory_order_relaxed) != 0; ++spin) {
-                if (spin < spins) {
+                if (spin < spins_before_yield) {
                     spin_pause();
                 } else {
                     sched_yield(); // the kernel's: also for a thread that is a worker

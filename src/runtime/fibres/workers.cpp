@@ -9,31 +9,11 @@
 #include <utility>
 
 #include "runtime/fibres/scheduler.hpp"
+#include "runtime/fibres/tuning.hpp"
 
 namespace warren::fibre {
 
-namespace {
-
-// How long an idle worker looks around before it sleeps, in turns of a few dozen nanoseconds: about
-// what a sleep and a wake take together.
-constexpr std::uint32_t looks_before_sleep = 400;
-constexpr std::uint32_t turns_of_a_look = 8;
-// How often it looks for work that others don't get done when they are awake and it sleeps.
-constexpr std::uint64_t patrol_ns = 4'000'000;
-// A fibre that is alone in a queue is left there while its worker still switches: it will run next,
-// and its data is in the caches there. Ticks: some 20 µs.
-constexpr std::uint64_t patience_ticks = 50'000;
-// Several fibres of a queue are taken only after this time: a release may have put them there a
-// moment ago, and the worker has had no time to run them. Ticks: some 2 µs.
-constexpr std::uint64_t patience_of_many_ticks = 5'000;
-// With a balancer, a fibre that is taken from its home worker soon goes back there. Taking pays
-// only for what the balancer did not foresee: the worker has not switched for this time, or each
-// look in this time has found several ready fibres there. Ticks: some 50 µs.
-constexpr std::uint64_t patience_with_homes_ticks = 125'000;
-// When all fibres wait and only threads that are no workers could wake one: time to the next test.
-constexpr std::uint64_t deadlock_ns = 100'000'000;
-
-} // namespace
+namespace {} // namespace
 
 int Scheduler::start() {
     awake_.store(started_, std::memory_order_relaxed);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/futex.hpp"
+#include "base/page.hpp"
 #include "image/host.hpp"
 #include "image/image.hpp"
 #include "memory/heap/numa.hpp"
@@ -18,7 +19,6 @@ namespace warren::process_ranks {
 
 namespace {
 
-using memory::page_bytes;
 constexpr auto relaxed = std::memory_order_relaxed;
 
 // Asked about at once, and moved at once: the kernel bothers all processors once per call, and

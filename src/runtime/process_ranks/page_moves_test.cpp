@@ -1,3 +1,4 @@
+#include "base/page.hpp"
 #include "runtime/process_ranks/page_moves.hpp"
 
 #include <algorithm>
@@ -14,8 +15,6 @@
 
 namespace warren::process_ranks {
 namespace {
-
-using memory::page_bytes;
 
 std::byte* at(std::uintptr_t address) {
     return reinterpret_cast<std::byte*>(address);

@@ -4,12 +4,12 @@
 #include <ctime>
 
 #include "base/futex.hpp"
+#include "base/page.hpp"
 
 namespace warren::transport {
 
 namespace {
 
-constexpr std::uint64_t page_bytes = 4096;
 constexpr std::uint64_t most_blocks = 0xffff; // that fit the counters
 
 } // namespace

@@ -164,7 +164,7 @@ bool NodeTransport::send_through_bounce(Channel& channel, const Header& header,
 bool NodeTransport::send_through_chunk(Channel& channel, const Header& header,
                                        BlockReference& reference, const Source& source,
                                        std::size_t bytes) {
-    if (!channel.queue.has_room()) {
+    if (!channel.queue.has_space()) {
         return false;
     }
     Chunk* chunk = free_chunk(reference.position);
@@ -217,7 +217,7 @@ bool NodeTransport::open_pair_ring(Channel& channel) {
         return false; // refused before
     }
     std::uint32_t position;
-    if (!channel.queue.has_room()) {
+    if (!channel.queue.has_space()) {
         return false;
     }
     ++channel.cells_before_pair_ring;
@@ -255,11 +255,11 @@ void NodeTransport::accept_pair_ring(std::uint32_t number, std::uint32_t sender)
     pair_rings_.emplace_back(PairRing::at(rank_.segment, number), sender);
 }
 
-void NodeTransport::want_room(std::uint32_t at) {
-    waiters_for_room(at)[rank_.index / 64].fetch_or(std::uint64_t{1} << rank_.index % 64,
-                                                    std::memory_order_relaxed);
+void NodeTransport::want_space(std::uint32_t at) {
+    waiters_for_space(at)[rank_.index / 64].fetch_or(std::uint64_t{1} << rank_.index % 64,
+                                                     std::memory_order_relaxed);
     // Release: who takes the 1 away finds the bit.
-    queue_ends_of(rank_.segment.slot(at)).room_wanted.store(1, std::memory_order_release);
+    queue_ends_of(rank_.segment.slot(at)).space_wanted.store(1, std::memory_order_release);
 }
 
 const Cell* NodeTransport::await_in_pair_ring(const PairRingReceiver& pair_ring) const {
@@ -275,8 +275,8 @@ const Cell* NodeTransport::await_in_pair_ring(const PairRingReceiver& pair_ring)
     return nullptr;
 }
 
-void NodeTransport::ask_for_room(const Channel& channel) {
-    want_room(channel.peer);
+void NodeTransport::ask_for_space(const Channel& channel) {
+    want_space(channel.peer);
     if (channel.pair_ring) {
         if (!bounces_.ask_for_return()) {
             // One has come back since: the attempt that follows will find it. Nothing to wait for.
@@ -287,17 +287,17 @@ void NodeTransport::ask_for_room(const Channel& channel) {
     for (std::uint32_t i = 0; i < chunks_per_rank; ++i) {
         const std::uint32_t holder = chunks_[first + i].busy.load(std::memory_order_relaxed);
         if (holder != 0) {
-            want_room(holder - 1);
+            want_space(holder - 1);
         }
     }
 }
 
-void NodeTransport::ring_room_waiters() {
-    if (ends_.room_wanted.exchange(0, std::memory_order_acquire) == 0) {
+void NodeTransport::ring_space_waiters() {
+    if (ends_.space_wanted.exchange(0, std::memory_order_acquire) == 0) {
         return;
     }
-    std::atomic<std::uint64_t>* words = waiters_for_room(rank_.index);
-    for (std::uint32_t word = 0; word < room_words(); ++word) {
+    std::atomic<std::uint64_t>* words = waiters_for_space(rank_.index);
+    for (std::uint32_t word = 0; word < waiter_words(); ++word) {
         if (words[word].load(std::memory_order_relaxed) == 0) {
             continue;
         }

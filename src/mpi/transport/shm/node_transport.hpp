@@ -51,12 +51,12 @@ class NodeTransport {
     }
 
     // Waits a while for a cell from a rank that has a pair ring here. Takes it if its data is in
-    // the cell or in the ring, its header equals `header`, and it is at most `room` bytes in
+    // the cell or in the ring, its header equals `header`, and it is at most `capacity` bytes in
     // elements of `unit`. `bytes`: the number of bytes copied. False: nothing has been done; call
     // poll() for whatever has come.
     [[gnu::always_inline]] bool receive_from_pair_ring(std::uint32_t sender, const Header& header,
-                                                       void* to, std::size_t room, std::size_t unit,
-                                                       std::size_t& bytes) {
+                                                       void* to, std::size_t capacity,
+                                                       std::size_t unit, std::size_t& bytes) {
         const std::uint32_t number =
             pair_ring_of_ != nullptr ? pair_ring_of_[sender] : no_pair_ring;
         if (number == no_pair_ring) [[unlikely]] {
@@ -69,28 +69,28 @@ class NodeTransport {
         }
         if (cell->kind != header.kind || cell->context != header.context ||
             cell->source != header.source || cell->tag != header.tag ||
-            !take_from_pair_ring(pair_ring, *cell, to, room, unit, bytes)) [[unlikely]] {
+            !take_from_pair_ring(pair_ring, *cell, to, capacity, unit, bytes)) [[unlikely]] {
             return false;
         }
         pair_ring.pop();
-        offer_room();
+        offer_space();
         return true;
     }
 
     // As above, from the queue, on a node without pair rings. next_queued: null, nothing has come.
     const Cell* next_queued() const { return queue_.claimed() ? queue_.peek() : nullptr; }
     [[gnu::always_inline]] bool receive_queued(const Cell& next, const Header& header, void* to,
-                                               std::size_t room, std::size_t unit,
+                                               std::size_t capacity, std::size_t unit,
                                                std::size_t& bytes) {
         if (next.kind != header.kind || next.context != header.context ||
             next.source != header.source || next.tag != header.tag || next.place != Place::cell ||
-            !fits(next.length, room, unit)) [[unlikely]] {
+            !fits(next.length, capacity, unit)) [[unlikely]] {
             return false;
         }
         bytes = next.length;
         copy_small(to, next.payload, bytes);
         queue_.pop();
-        offer_room();
+        offer_space();
         return true;
     }
 
@@ -188,7 +188,7 @@ class NodeTransport {
             deliver_queue_cell(*cell, handler);
         }
         if (any) {
-            offer_room();
+            offer_space();
         }
         return any;
     }
@@ -210,12 +210,12 @@ class NodeTransport {
         return queue_.is_past(end);
     }
 
-    // Before a sleep with sends that found no room: asks the channel's peer, and each rank that
+    // Before a sleep with sends that found no space: asks the channel's peer, and each rank that
     // holds chunks of this one, to ring when they have taken something.
-    void ask_for_room(const Channel& channel);
+    void ask_for_space(const Channel& channel);
     // Whether that request to the channel's peer still stands.
-    bool asks_for_room(const Channel& channel) const {
-        return (waiters_for_room(channel.peer)[rank_.index / 64].load(std::memory_order_acquire) >>
+    bool asks_for_space(const Channel& channel) const {
+        return (waiters_for_space(channel.peer)[rank_.index / 64].load(std::memory_order_acquire) >>
                     rank_.index % 64 &
                 1) != 0;
     }
@@ -241,23 +241,23 @@ class NodeTransport {
     // Rings the ranks that sleep until this one has taken something. Like every waker (see
     // mpi/rank/doorbell.hpp) it fences between what it has stored and what it looks at, or the
     // sleeper does for it.
-    [[gnu::always_inline]] void offer_room() {
+    [[gnu::always_inline]] void offer_space() {
         if (rank_.header().fence_in_wakers.load(std::memory_order_relaxed) != 0) {
             std::atomic_thread_fence(std::memory_order_seq_cst);
         } else {
             std::atomic_signal_fence(std::memory_order_seq_cst);
         }
-        if (ends_.room_wanted.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-            ring_room_waiters();
+        if (ends_.space_wanted.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+            ring_space_waiters();
         }
     }
-    void ring_room_waiters();
-    void want_room(std::uint32_t at);
-    // The bits of the ranks that wait for room at a rank: room_words() words of 64.
-    std::atomic<std::uint64_t>* waiters_for_room(std::uint32_t at) const {
-        return rank_.segment.at(room_waiters) + std::uint64_t{at} * room_words();
+    void ring_space_waiters();
+    void want_space(std::uint32_t at);
+    // The bits of the ranks that wait for space at a rank: waiter_words() words of 64.
+    std::atomic<std::uint64_t>* waiters_for_space(std::uint32_t at) const {
+        return rank_.segment.at(space_waiters) + std::uint64_t{at} * waiter_words();
     }
-    std::uint32_t room_words() const { return (rank_.size + 63) / 64; }
+    std::uint32_t waiter_words() const { return (rank_.size + 63) / 64; }
 
     void fill(Cell& cell, const Header& header) const {
         cell.kind = header.kind;
@@ -296,24 +296,24 @@ class NodeTransport {
     // Opens the pair's pair ring when it is due; true when the channel has one now.
     bool open_pair_ring(Channel& channel);
     void accept_pair_ring(std::uint32_t number, std::uint32_t sender);
-    static bool fits(std::size_t bytes, std::size_t room, std::size_t unit) {
-        return bytes == room || (bytes < room && bytes % unit == 0);
+    static bool fits(std::size_t bytes, std::size_t capacity, std::size_t unit) {
+        return bytes == capacity || (bytes < capacity && bytes % unit == 0);
     }
     // The data of a pair ring's next cell: false when it is elsewhere, or doesn't fit.
     [[gnu::always_inline]] static bool take_from_pair_ring(PairRingReceiver& pair_ring,
                                                            const Cell& cell, void* to,
-                                                           std::size_t room, std::size_t unit,
+                                                           std::size_t capacity, std::size_t unit,
                                                            std::size_t& bytes) {
         if (cell.place == Place::cell) [[likely]] {
             bytes = cell.length;
-            if (!fits(bytes, room, unit)) [[unlikely]] {
+            if (!fits(bytes, capacity, unit)) [[unlikely]] {
                 return false;
             }
             copy_small(to, cell.payload, bytes);
             return true;
         }
         const auto& reference = *reinterpret_cast<const BlockReference*>(cell.payload);
-        if (cell.place != Place::ring || !fits(reference.bytes, room, unit)) {
+        if (cell.place != Place::ring || !fits(reference.bytes, capacity, unit)) {
             return false;
         }
         bytes = reference.bytes;
@@ -322,7 +322,7 @@ class NodeTransport {
         // length from it. This must be a branch, since a conditional move would wait too: the
         // assembly hides the values from the compiler.
         std::uint32_t position = pair_ring.expected_position();
-        std::size_t length = room;
+        std::size_t length = capacity;
         if (reference.position != position || bytes != length) [[unlikely]] {
             position = reference.position;
             length = bytes;

@@ -4,7 +4,7 @@
 // It is a ring of cells and a ring of bytes for data that does not fit a cell. The sender counts
 // what it has written, the receiver what it has read. Each cell that the receiver sends in the
 // opposite direction carries its count of cells read, so that this knowledge costs no transfer. The
-// sender reads the receiver's own count only when the acknowledged one leaves no room.
+// sender reads the receiver's own count only when the acknowledged one leaves no space.
 //
 // Two ranks that answer each other have one message under way at a time. The sender then knows that
 // all earlier cells were read, and starts again at the beginning of both rings. The same few lines
@@ -37,6 +37,7 @@
 #include <cstdint>
 
 #include "base/invariant.hpp"
+#include "base/page.hpp"
 #include "mpi/job/segment.hpp"
 #include "mpi/transport/shm/cell.hpp"
 #include "mpi/transport/shm/joint_copy.hpp"
@@ -60,8 +61,8 @@ struct PairRing {
     // It is stored when that wait begins and with the next offer that isn't waited for. The
     // receiver's message room reads it with each offer.
     alignas(node::cache_line_bytes) std::atomic<std::uint32_t> awaits;
-    alignas(4096) Cell cells[pair_ring_cells];
-    alignas(4096) std::byte ring[pair_ring_data_bytes];
+    alignas(page_bytes) Cell cells[pair_ring_cells];
+    alignas(page_bytes) std::byte ring[pair_ring_data_bytes];
 
     static PairRing* at(const node::Segment& segment, std::uint32_t number) {
         return segment.at(pair_rings) + number;

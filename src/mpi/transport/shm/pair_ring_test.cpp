@@ -34,7 +34,7 @@ class Side {
   public:
     Side(PairRing* out, PairRing* in) : out_(out), sender_(out), receiver_(in, 0) {}
 
-    // Sends the next number, in the cell, or in a block of so many bytes. False: no room.
+    // Sends the next number, in the cell, or in a block of so many bytes. False: no space.
     bool send(std::uint32_t bytes = 0) {
         if (learns) {
             sender_.learn(receiver_.acknowledged(), receiver_.read());
@@ -150,7 +150,7 @@ TEST_F(PairRingTest, OneWhoIsNotAnsweredUsesAllCells) {
     EXPECT_TRUE(other_.good);
 }
 
-// Whether the sender has just gone back or not, there is room for all cells but one, and none is
+// Whether the sender has just gone back or not, there is space for all cells but one, and none is
 // used again before it was read.
 TEST_F(PairRingTest, BurstsBehindAnAnswerHaveTheWholeRing) {
     past_the_first_laps();

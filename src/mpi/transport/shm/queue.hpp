@@ -1,7 +1,7 @@
 // Queue: carries cells from any rank of the node to one receiver. Each rank has one from the start.
 //
 // It is a ring of cells in the node segment. A sender claims the tail by compare-and-swap when
-// there is room, fills the cell and publishes it; the receiver takes the cells in order of their
+// there is space, fills the cell and publishes it; the receiver takes the cells in order of their
 // claims. Data that does not fit a cell goes into one of the sender's chunks, which the receiver
 // gives back.
 //
@@ -60,7 +60,7 @@ class QueueSender {
     }
 
     // Room for one more, at this moment.
-    bool has_room() const {
+    bool has_space() const {
         return ends().tail.load(std::memory_order_relaxed) -
                    ends().consumed.load(std::memory_order_relaxed) <
                queue_cells;

@@ -9,14 +9,14 @@ namespace {
 // Pair rings take address space only until a pair opens them.
 constexpr std::uint64_t pair_ring_region_limit = std::uint64_t{1} << 30;
 
-node::Extent extent_of_room_waiters(const node::JobShape& shape) {
+node::Extent extent_of_space_waiters(const node::JobShape& shape) {
     return {.unit_bytes = std::uint64_t{(shape.ranks + 63) / 64} * sizeof(std::uint64_t),
             .units = shape.ranks,
             .sure_units = shape.ranks};
 }
-WARREN_REGION(room_waiters, {.number = room_waiters.number,
-                             .name = "ranks that wait for room",
-                             .extent = extent_of_room_waiters});
+WARREN_REGION(space_waiters, {.number = space_waiters.number,
+                              .name = "ranks that wait for space",
+                              .extent = extent_of_space_waiters});
 
 node::Extent extent_of_queues(const node::JobShape& shape) {
     return {

@@ -104,6 +104,9 @@ void CallAgreement::tell_of_difference() {
 }
 
 bool CallAgreement::has_left(int rank) const {
+    if (has_ended(rank)) [[unlikely]] {
+        return true;
+    }
     const std::uint32_t call = this->call();
     // Acquire: what it has read before.
     const std::uint64_t seen =
@@ -120,7 +123,27 @@ bool CallAgreement::all_have_left() const {
     return true;
 }
 
+bool CallAgreement::has_ended(int rank) const {
+    const node::Segment& segment = slot_.node_rank.segment;
+    const std::uint32_t member = slot_.communicator.endpoint(rank);
+    return segment.header().ended_ranks.load(std::memory_order_acquire) != 0 &&
+           member < segment.ranks() &&
+           segment.slot(member).ended.load(std::memory_order_acquire) != 0;
+}
+
+int CallAgreement::find_ended() const {
+    for (int rank = 0; rank < slot_.size; ++rank) {
+        if (has_ended(rank)) {
+            return rank;
+        }
+    }
+    return -1;
+}
+
 bool CallAgreement::is_broken() {
+    if (unequal_ == ended_rank) [[unlikely]] {
+        return true;
+    }
     const std::uint32_t from = slot_.memory.head().broken_from.load(std::memory_order_relaxed);
     if (from == 0 || static_cast<std::int32_t>(call() - from) < 0) {
         return false;

@@ -25,6 +25,8 @@
 //     Every later wait in the slot then ends with an error, until the communicator is freed. A
 //     signature contains the call's number, so that an operation of an earlier call is taken for
 //     one of this call in at most 1 of 2,048 cases.
+//  4. A rank that waits in vain, and finds before it sleeps that a member has ended (mpiexec
+//     --keep-going), gives up with an error; the slot is broken from there on.
 // Thread rule: as SlotMember.
 #pragma once
 
@@ -85,7 +87,8 @@ class CallAgreement {
     std::uint64_t first_operation() const { return first_; }
 
     // MPI_ERR_TRUNCATE: another rank's call had another size, root or operator; MPI_ERR_OTHER: it
-    // was another operation. What this rank has received has no meaning then. At the end of a call.
+    // was another operation; MPI_ERR_PROC_ABORTED: a rank has ended. What this rank has received
+    // has no meaning then. At the end of a call.
     Error outcome() { return unequal_ == 0 ? Error() : inequality(); }
     bool unequal() const { return unequal_ != 0; }
 
@@ -143,6 +146,18 @@ class CallAgreement {
     bool has_left(int rank) const;
     bool all_have_left() const;
 
+    // --- Members that have ended, while others go on
+
+    // The first of them; -1: none has.
+    int ended_member() const {
+        return slot_.node_rank.header().ended_ranks.load(std::memory_order_acquire) == 0
+                   ? -1
+                   : find_ended();
+    }
+    bool has_ended(int rank) const;
+    // This rank waits for what an ended one has not done.
+    void note_ended() { unequal_ = unequal_ == 0 ? ended_rank : unequal_; }
+
     // --- Broken slots
 
     // Whether the ranks' operations are known to differ (invariant 3). If so, this call is unequal.
@@ -166,6 +181,7 @@ class CallAgreement {
     // Instead of a signature: a call that differs, nobody knows how; and the slot is broken.
     static constexpr std::uint64_t unsigned_call = 1 << signature_bits;
     static constexpr std::uint64_t broken_slot = unsigned_call + 1;
+    static constexpr std::uint64_t ended_rank = unsigned_call + 2;
 
     // The number of this rank's call; while it is not announced yet, of the one before.
     std::uint32_t call() const { return slot_.communicator.announced_collectives; }
@@ -192,6 +208,7 @@ class CallAgreement {
     // The announcement of a rank for this rank's call, if that is something else; 0 otherwise.
     std::uint64_t other_call_of(int rank) const;
     void tell_of_difference();
+    [[gnu::cold]] int find_ended() const;
     [[gnu::cold]] Error inequality();
 
     const SlotMember slot_;
@@ -209,6 +226,10 @@ void wait_long(CallAgreement& call, Done done, GivesUp gives_up, const void* eve
     slot.engine.wait_until([&] { return done() || call.has_given_up(gives_up); },
                            slot.wait_reason(), BroughtBy::others, event,
                            [&] {
+                               // A rank that has ended may have done its part before.
+                               if (call.ended_member() >= 0 && !done()) [[unlikely]] {
+                                   call.note_ended();
+                               }
                                return gives_up == GivesUp::unequal ? call.differs()
                                                                    : call.has_given_up(gives_up);
                            });

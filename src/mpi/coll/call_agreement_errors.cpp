@@ -8,6 +8,10 @@ namespace warren::coll {
 
 Error CallAgreement::inequality() {
     slot_.ring_others(); // which may wait for messages of this rank's
+    if (const int rank = ended_member(); rank >= 0) {
+        break_off();
+        return fail(MPI_ERR_PROC_ABORTED, "rank %d has ended", rank);
+    }
     // The others' announcements for this call say more than that it differs.
     const std::uint64_t call = this->call();
     std::uint64_t its = unequal_;

@@ -103,11 +103,13 @@ void Immediate::start_receive(const Buffer& buffer, int from) {
 void Immediate::finish() {
     while (under_way_ != nullptr) {
         message::Request& request = *under_way_;
-        await(request);
+        const bool answers = await(request);
         under_way_ = request.next_part;
         if (!request.complete) [[unlikely]] {
+            const int peer = request.outcome.source;
             engine_.orphan(request);
-            keep(ring_->call().outcome());
+            keep(answers ? ring_->call().outcome()
+                         : fail(MPI_ERR_PROC_ABORTED, "rank %d has ended", peer));
             continue;
         }
         if (request.outcome.error_class != MPI_SUCCESS || is_short(request)) [[unlikely]] {
@@ -120,19 +122,42 @@ void Immediate::finish() {
     }
 }
 
-// Waits for a request unless its peer turns out to be elsewhere.
-void Immediate::await(message::Request& request) {
-    if (!ring_) {
-        engine_.wait(request);
-    } else if (!request.complete) {
-        const int peer = request.outcome.source;
-        engine_.wait_unless(
-            request, [&] { return ring_->call().unequal() && ring_->call().differs_at(peer); },
-            [&] {
-                tell_sleepers();
-                return ring_->call().differs_at(peer);
-            });
+// Whether a peer's process has ended (mpiexec --keep-going).
+bool Immediate::has_ended(int peer) const {
+    const node::Segment& segment = engine_.rank().segment;
+    if (segment.header().ended_ranks.load(std::memory_order_acquire) == 0) {
+        return false;
     }
+    const std::uint32_t endpoint = speaking().endpoint(peer);
+    return endpoint < segment.ranks() &&
+           segment.slot(endpoint).ended.load(std::memory_order_acquire) != 0;
+}
+
+// Waits for a request unless its peer turns out to be elsewhere, or to have ended. Returns false if
+// it has. (It is looked for before a sleep: what it has sent before has come by then.)
+bool Immediate::await(message::Request& request) {
+    if (request.complete) {
+        return true;
+    }
+    const int peer = request.outcome.source;
+    bool ended = false;
+    engine_.wait_unless(
+        request,
+        [&] {
+            return ended || (ring_ && ring_->call().unequal() && ring_->call().differs_at(peer));
+        },
+        [&] {
+            if (has_ended(peer)) [[unlikely]] {
+                ended = true;
+                return true;
+            }
+            if (!ring_) {
+                return false;
+            }
+            tell_sleepers();
+            return ring_->call().differs_at(peer);
+        });
+    return request.complete || !ended;
 }
 
 // Another thread of the rank may free the datatype meanwhile.

@@ -3,8 +3,8 @@
 // A step returns when it has taken place. end() returns the first error of all steps. On a
 // communicator with a collective slot, the rank announces in the slot that its call uses messages.
 // If another rank's announcement shows a different call, or one that doesn't use messages, this
-// rank stops waiting for messages to and from that rank. Thread rule: under the rank's lock; waits
-// release it while they give the processor away.
+// rank stops waiting for messages to and from that rank, as it does if that rank has ended. Thread
+// rule: under the rank's lock; waits release it while they give the processor away.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,8 @@ class Immediate final : public Steps {
     bool is_elsewhere(int peer) {
         return ring_ && ring_->call().unequal() && ring_->call().differs_at(peer);
     }
-    void await(message::Request& request);
+    bool has_ended(int peer) const;
+    bool await(message::Request& request);
     void heard(int from) {
         if (ring_) {
             knows_next_ = knows_next_ || from == ring_->slot().next();

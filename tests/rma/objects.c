@@ -182,6 +182,32 @@ static void check_stale_handle(MPI_Comm comm) {
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
 }
 
+/* Memory by attribute: criteria that are wrong at one rank are every rank's error. */
+static void check_placement(int rank, int size) {
+    MPI_Info info;
+    MPI_Win win;
+    char* memory;
+    const int bytes = 3 * 4096;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "warren_memory", "latency,capacity full=interleave");
+    for (int shared_one = 0; shared_one < 2; shared_one++) {
+        for (int turn = 0; turn < 2; turn++) {
+            (shared_one ? MPI_Win_allocate_shared : MPI_Win_allocate)(
+                bytes + 8 * rank, 1, info, MPI_COMM_WORLD, &memory, &win);
+            for (int i = 0; i < bytes + 8 * rank; i++)
+                CHECK(memory[i] == 0, "byte %d is %d", i, memory[i]);
+            memset(memory, 1, (size_t)(bytes + 8 * rank));
+            MPI_Win_free(&win);
+        }
+    }
+    MPI_Info_set(info, "warren_memory", rank == size - 1 ? "swiftness" : "latency");
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    const int code = MPI_Win_allocate(bytes, 1, info, MPI_COMM_WORLD, &memory, &win);
+    CHECK(check_class(code) == MPI_ERR_INFO_VALUE, "class %d", check_class(code));
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    MPI_Info_free(&info);
+}
+
 int main(int argc, char** argv) {
     int rank, size, keyval;
     MPI_Init(&argc, &argv);
@@ -202,6 +228,7 @@ int main(int argc, char** argv) {
     MPI_Win_free_keyval(&keyval);
     check_contiguous(MPI_COMM_WORLD, rank, size);
     check_stale_handle(MPI_COMM_WORLD);
+    check_placement(rank, size);
     MPI_Finalize();
     return 0;
 }

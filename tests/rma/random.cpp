@@ -1,15 +1,21 @@
 // Random one-sided programs, compared with a sequential model.
 //
-//     rma.random --seed S --steps N [--from FIRST]
+//     rma.random --seed S --steps N [--from FIRST] [--kill MS]
 //
 // All ranks draw the same program from the seed. In each step (an epoch on one window), a block of
 // a target's memory belongs to one origin, which may do anything there, or to all, which add to it.
 // So each rank knows what all memory must be at the end of the step, and what each of its
-// operations must have returned. A failure names the step; --from starts there with fresh windows.
+// operations must have returned. Behind the blocks is bulk memory, to which all add at the same
+// time: single words, and many, which the library adds part by part. A failure names the step;
+// --from starts there with fresh windows. --kill: the last rank is killed after so many
+// milliseconds, at whatever instruction; the others must end.
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
 #include <string>
+#include <sys/time.h>
+#include <unistd.h>
 #include <vector>
 
 #include <mpi.h>
@@ -23,7 +29,9 @@ using model::Type;
 
 constexpr int block_bytes = 128;
 constexpr int blocks = 24;
-constexpr int bytes_per_rank = block_bytes * blocks;
+constexpr int block_memory = block_bytes * blocks;
+constexpr int bulk_words = 3 * 8192 + 100; // more than three parts
+constexpr int bytes_per_rank = block_memory + bulk_words * 8;
 
 int rank;
 int size;
@@ -58,7 +66,8 @@ struct Window {
     int unit = 1;
     char* memory = nullptr;
     std::vector<MPI_Aint> addresses;
-    std::vector<std::vector<char>> expected; // by rank: the model
+    std::vector<std::vector<char>> expected; // by rank: the model of the blocks
+    std::vector<std::int64_t> bulk;          // of this rank: the model of the bulk memory
 
     void make(Flavour its, int displacement_unit) {
         flavour = its;
@@ -84,7 +93,8 @@ struct Window {
             MPI_Get_address(memory, &addresses[static_cast<std::size_t>(rank)]);
             MPI_Allgather(MPI_IN_PLACE, 0, MPI_AINT, addresses.data(), 1, MPI_AINT, MPI_COMM_WORLD);
         }
-        expected.assign(static_cast<std::size_t>(size), std::vector<char>(bytes_per_rank, 0));
+        expected.assign(static_cast<std::size_t>(size), std::vector<char>(block_memory, 0));
+        bulk.assign(bulk_words, 0);
         std::memset(memory, 0, bytes_per_rank);
         MPI_Barrier(MPI_COMM_WORLD);
     }
@@ -407,6 +417,65 @@ void run_operation(Window& window, const Operation& o, Way way) {
     }
 }
 
+// One addition to bulk memory: the words first, first + stride, … of the target's.
+struct BulkSum {
+    int origin;
+    int target;
+    int first;
+    int count;
+    int stride;
+    std::int64_t value; // of the first word; the next is one more
+};
+
+BulkSum draw_bulk_sum(Program& program, int origin) {
+    BulkSum sum = {};
+    sum.origin = origin;
+    sum.target = program.draw(size);
+    const bool single = program.draw(3) != 0;
+    sum.stride = single ? 1 : 1 + program.draw(3);
+    const int most = (bulk_words - 1) / sum.stride + 1;
+    sum.count = single ? 1 + program.draw(2) : 1 + program.draw(most);
+    sum.first = program.draw(bulk_words - (sum.count - 1) * sum.stride);
+    sum.value = program.draw(1000) - 500;
+    return sum;
+}
+
+void add_to_bulk(Window& window, const BulkSum& sum, Way way) {
+    if (sum.target == rank) {
+        for (int i = 0; i < sum.count; ++i) {
+            window.bulk[static_cast<std::size_t>(sum.first + i * sum.stride)] += sum.value + i;
+        }
+    }
+    if (sum.origin != rank) {
+        return;
+    }
+    std::vector<std::int64_t> values(static_cast<std::size_t>(sum.count));
+    for (int i = 0; i < sum.count; ++i) {
+        values[static_cast<std::size_t>(i)] = sum.value + i;
+    }
+    const MPI_Aint at = window.at(sum.target, block_memory + sum.first * 8);
+    if (way == locks) {
+        MPI_Win_lock(MPI_LOCK_SHARED, sum.target, 0, window.win);
+    }
+    if (sum.count == 1) {
+        std::int64_t before = 0;
+        MPI_Fetch_and_op(values.data(), &before, MPI_INT64_T, sum.target, at, MPI_SUM, window.win);
+    } else if (sum.stride == 1) {
+        MPI_Accumulate(values.data(), sum.count, MPI_INT64_T, sum.target, at, sum.count,
+                       MPI_INT64_T, MPI_SUM, window.win);
+    } else {
+        MPI_Datatype there;
+        MPI_Type_vector(sum.count, 1, sum.stride, MPI_INT64_T, &there);
+        MPI_Type_commit(&there);
+        MPI_Accumulate(values.data(), sum.count, MPI_INT64_T, sum.target, at, 1, there, MPI_SUM,
+                       window.win);
+        MPI_Type_free(&there);
+    }
+    if (way == locks) {
+        MPI_Win_unlock(sum.target, window.win);
+    }
+}
+
 void run_step(Window& window, MPI_Group all) {
     Program program(seed, step);
     program.begin();
@@ -419,12 +488,28 @@ void run_step(Window& window, MPI_Group all) {
             if (o.type != nullptr) {
                 run_operation(window, o, program.way);
             }
+            if (program.draw(8) == 0) {
+                add_to_bulk(window, draw_bulk_sum(program, origin), program.way);
+            }
         }
     }
     close_epoch(window, program.way);
-    expect_bytes(window.memory, window.model_of(rank, 0), bytes_per_rank,
+    expect_bytes(window.memory, window.model_of(rank, 0), block_memory,
                  flavour_names[window.flavour]);
+    expect_bytes(window.memory + block_memory, window.bulk.data(), bulk_words * 8, "bulk memory");
     MPI_Barrier(MPI_COMM_WORLD);
+}
+
+void kill_self(int) {
+    static_cast<void>(kill(getpid(), SIGKILL));
+}
+
+void be_killed_after(long milliseconds) {
+    std::signal(SIGALRM, kill_self);
+    const itimerval timer = {
+        .it_interval = {},
+        .it_value = {.tv_sec = milliseconds / 1000, .tv_usec = milliseconds % 1000 * 1000}};
+    setitimer(ITIMER_REAL, &timer, nullptr);
 }
 
 } // namespace
@@ -445,6 +530,8 @@ int main(int argc, char** argv) {
             steps = value;
         } else if (name == "--from") {
             from = value;
+        } else if (name == "--kill" && rank == size - 1) {
+            be_killed_after(value);
         }
     }
     MPI_Group all;

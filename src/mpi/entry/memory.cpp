@@ -1,12 +1,16 @@
 // Memory that MPI allocates (MPI 5.0, 9.2 and 12.2.3): ordinary, or by attribute when an info key
 // asks for it, which libwarren.so does.
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <linux/mempolicy.h>
 #include <string>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "mpi/comm/info.hpp"
 #include "mpi/entry/environment.hpp"
@@ -30,6 +34,8 @@ struct Functions {
     decltype(&warren_mem_free) free;
     decltype(&warren_mem_usable_size) usable_size;
     decltype(&warren_mem_error) error;
+    decltype(&warren_mem_get_ordering) ordering;
+    decltype(&warren_mem_criteria_text) text;
 };
 
 // The process's functions; null until a rank asks for memory by attribute.
@@ -47,7 +53,9 @@ bool find_all(void* library, Functions& functions) {
            find(library, "warren_mem_alloc_aligned", functions.allocate) &&
            find(library, "warren_mem_free", functions.free) &&
            find(library, "warren_mem_usable_size", functions.usable_size) &&
-           find(library, "warren_mem_error", functions.error);
+           find(library, "warren_mem_error", functions.error) &&
+           find(library, "warren_mem_get_ordering", functions.ordering) &&
+           find(library, "warren_mem_criteria_text", functions.text);
 }
 
 // The library that the program has, else the one beside this library, which is not linked to it: a
@@ -106,6 +114,13 @@ Error alignment_of(const comm::Info* info, std::size_t& alignment) {
     return {};
 }
 
+Error parse(const Functions& functions, const char* text, warren_mem_criteria*& criteria) {
+    if (functions.parse(text, &criteria) != WARREN_MEM_SUCCESS) {
+        return fail(MPI_ERR_INFO_VALUE, "info key %s: %s", criteria_key, functions.error());
+    }
+    return {};
+}
+
 Error allocate_by_attribute(const char* text, std::size_t bytes, std::size_t alignment,
                             void*& memory) {
     const Functions* functions = nullptr;
@@ -113,8 +128,8 @@ Error allocate_by_attribute(const char* text, std::size_t bytes, std::size_t ali
         return error;
     }
     warren_mem_criteria* criteria = nullptr;
-    if (functions->parse(text, &criteria) != WARREN_MEM_SUCCESS) {
-        return fail(MPI_ERR_INFO_VALUE, "info key %s: %s", criteria_key, functions->error());
+    if (Error error = parse(*functions, text, criteria)) {
+        return error;
     }
     memory = functions->allocate(alignment, bytes, criteria);
     const int cause = errno;
@@ -126,7 +141,85 @@ Error allocate_by_attribute(const char* text, std::size_t bytes, std::size_t ali
     return {};
 }
 
+// NUMA nodes, as the kernel takes them.
+struct NodeMask {
+    static constexpr unsigned bits = 1024;
+    unsigned long words[bits / 64] = {};
+
+    void add(unsigned node) {
+        if (node < bits) {
+            words[node / 64] |= 1UL << (node % 64);
+        }
+    }
+};
+
+// How the kernel is to place pages: the nodes that are the criteria's first choice, and what is
+// done when they are full.
+struct PagePolicy {
+    int mode = MPOL_PREFERRED;
+    NodeMask nodes;
+};
+
+Error policy_of(const Functions& functions, const warren_mem_criteria* criteria,
+                PagePolicy& policy) {
+    constexpr std::size_t node_limit = 64;
+    unsigned nodes[node_limit];
+    unsigned tiers[node_limit];
+    std::size_t count = 0;
+    if (functions.ordering(nullptr, criteria, node_limit, nodes, tiers, &count) !=
+        WARREN_MEM_SUCCESS) {
+        return fail(MPI_ERR_INFO_VALUE, "info key %s: %s", criteria_key, functions.error());
+    }
+    char text[1024];
+    functions.text(criteria, text, sizeof text, nullptr);
+    policy.mode = std::strstr(text, "full=strict") != nullptr       ? MPOL_BIND
+                  : std::strstr(text, "full=interleave") != nullptr ? MPOL_INTERLEAVE
+                                                                    : MPOL_PREFERRED;
+    // The kernel prefers one node, and takes those near it next.
+    const std::size_t equals = policy.mode == MPOL_PREFERRED ? 1 : std::min(count, node_limit);
+    for (std::size_t i = 0; i < equals && tiers[i] == 0; ++i) {
+        policy.nodes.add(nodes[i]);
+    }
+    return {};
+}
+
 } // namespace
+
+const char* memory_criteria(const comm::Info* info) {
+    const std::string* criteria = info != nullptr ? info->find(criteria_key) : nullptr;
+    return criteria != nullptr ? criteria->c_str() : nullptr;
+}
+
+Error place_pages(const char* text, void* pages, std::size_t bytes) {
+    const Functions* functions = nullptr;
+    if (Error error = load(functions)) {
+        return error;
+    }
+    warren_mem_criteria* criteria = nullptr;
+    if (Error error = parse(*functions, text, criteria)) {
+        return error;
+    }
+    PagePolicy policy;
+    Error error = policy_of(*functions, criteria, policy);
+    functions->free_criteria(criteria);
+    if (error || bytes == 0) {
+        return error;
+    }
+    if (syscall(SYS_mbind, pages, bytes, policy.mode, policy.nodes.words, NodeMask::bits, 0U) !=
+            0 &&
+        policy.mode != MPOL_PREFERRED) {
+        return fail(MPI_ERR_OTHER, "info key %s = \"%s\": the system does not place memory: %s",
+                    criteria_key, text, std::strerror(errno));
+    }
+    return {};
+}
+
+void unplace_pages(void* pages, std::size_t bytes) {
+    if (bytes > 0) {
+        static_cast<void>(
+            syscall(SYS_mbind, pages, bytes, MPOL_DEFAULT, nullptr, 0UL, 0U)); // a hint's end
+    }
+}
 
 Error alloc_mem(Context&, MPI_Aint size, comm::Info* info, void* baseptr) {
     if (size < 0) {
@@ -138,9 +231,8 @@ Error alloc_mem(Context&, MPI_Aint size, comm::Info* info, void* baseptr) {
     }
     const auto bytes = static_cast<std::size_t>(size);
     void* memory = nullptr;
-    const std::string* criteria = info != nullptr ? info->find(criteria_key) : nullptr;
-    if (criteria != nullptr) {
-        if (Error error = allocate_by_attribute(criteria->c_str(), bytes, alignment, memory)) {
+    if (const char* criteria = memory_criteria(info)) {
+        if (Error error = allocate_by_attribute(criteria, bytes, alignment, memory)) {
             return error;
         }
     } else if (posix_memalign(&memory, alignment, bytes == 0 ? 1 : bytes) != 0) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "mpi/entry/context.hpp"
+#include "mpi/entry/environment.hpp"
 #include "mpi/entry/info.hpp"
 #include "mpi/entry/memory_kinds.hpp"
 #include "mpi/entry/new_communicator.hpp"
@@ -60,6 +61,11 @@ Error make_window(Context& context, WindowPlan plan, const comm::Info* info,
     if (comm.inter()) {
         return fail(MPI_ERR_COMM, "comm is an intercommunicator");
     }
+    static constexpr rma::Placing placing = {.bind = place_pages, .unbind = unplace_pages};
+    plan.criteria = plan.flavour == Flavour::allocate || plan.flavour == Flavour::shared
+                        ? memory_criteria(info)
+                        : nullptr;
+    plan.placing = &placing;
     plan.error = check_plan(plan);
     comm::Communicator* own = nullptr;
     if (Error error = make_of_first(context, comm, comm.size(), own)) {
@@ -187,6 +193,10 @@ Error win_shared_query(Context&, rma::Window& win, int rank, MPI_Aint* size, MPI
         }
     }
     std::byte* memory = win.memory_of(found);
+    // A part of no bytes is nowhere, unless it is between those of its neighbours.
+    if (memory != nullptr && win.control_of(found).size == 0 && !win.contiguous()) {
+        memory = nullptr;
+    }
     *size = memory != nullptr ? static_cast<MPI_Aint>(win.control_of(found).size) : 0;
     disp_unit = win.control_of(found).displacement_unit;
     give_pointer(baseptr, memory);

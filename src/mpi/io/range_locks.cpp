@@ -28,7 +28,7 @@ std::uint64_t block_of(std::uint64_t key) {
 
 RangeLocks::RangeLocks(const node::Segment& segment, std::uint64_t device, std::uint64_t number,
                        std::uint32_t owner, bool spins)
-    : file_(key_of(device, number)), owner_(owner), spins_(spins) {
+    : file_(key_of(device, number)), user_{.segment = &segment, .rank = owner, .spins = spins} {
     block_ = reinterpret_cast<LockBlock*>(segment.unit(range_lock_blocks, block_of(file_)));
 }
 
@@ -61,7 +61,7 @@ int RangeLocks::try_slot(std::uint64_t begin, std::uint64_t end, bool exclusive)
                                  .begin = begin,
                                  .end = end,
                                  .exclusive = exclusive ? 1U : 0U,
-                                 .owner = owner_};
+                                 .owner = user_.rank};
     }
     return unused;
 }
@@ -70,14 +70,14 @@ int RangeLocks::lock_slot(std::uint64_t begin, std::uint64_t end, bool exclusive
     for (int poll = 0;; ++poll) {
         std::uint32_t seen;
         {
-            const rma::SharedLock lock(block_->mutex, owner_, spins_);
+            const rma::SharedLock lock(block_->mutex, user_);
             seen = block_->changes.load(std::memory_order_seq_cst);
             const int slot = try_slot(begin, end, exclusive);
             if (slot >= 0) {
                 return slot;
             }
         }
-        if (spins_ && poll < polls_of_range) {
+        if (user_.spins && poll < polls_of_range) {
             spin_pause();
             continue;
         }
@@ -97,9 +97,9 @@ void RangeLocks::announce_change() const {
 
 void RangeLocks::unlock_slot(int slot) const {
     {
-        const rma::SharedLock lock(block_->mutex, owner_, spins_);
+        const rma::SharedLock lock(block_->mutex, user_);
         LockSlot& its = block_->slots[slot];
-        WARREN_INVARIANT(its.file == file_ && its.owner == owner_,
+        WARREN_INVARIANT(its.file == file_ && its.owner == user_.rank,
                          "range locks: a slot is given back by its owner");
         if (its.exclusive != 0) {
             block_->exclusive_wanted.fetch_sub(1, std::memory_order_seq_cst);

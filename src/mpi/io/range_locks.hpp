@@ -93,8 +93,7 @@ class RangeLocks {
 
     LockBlock* block_ = nullptr;
     std::uint64_t file_ = 0;
-    std::uint32_t owner_ = 0;
-    bool spins_ = false;
+    rma::MutexUser user_ = {};
 };
 
 // Holds a lock for a block of code, unless `locks` is null.

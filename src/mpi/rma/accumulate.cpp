@@ -57,7 +57,7 @@ void Window::accumulate_in_place(const Accumulation& what) {
     std::byte* target = what.place.memory;
     for (MPI_Count first = 0; first < bytes; first += part) {
         const MPI_Count now = std::min(bytes - first, part);
-        const SharedLock lock(what.place.control->accumulate_mutex, engine_.rank().index, spins());
+        const SharedLock lock(what.place.control->accumulate_mutex, mutex_user());
         if (result != nullptr) {
             std::memcpy(result + first, target + first, static_cast<std::size_t>(now));
         }

@@ -18,15 +18,15 @@ namespace warren::rma {
 
 // The lock of a rank's part of a window (MPI_Win_lock), see lock.hpp.
 struct LockWord {
-    // Holders of a shared lock, or the bits below.
+    // Who holds it: see WindowLock.
     std::atomic<std::uint64_t> word;
     SharedMutex queue_mutex;
     // The ranks that wait, in order: 1 + rank in the window's communicator, 0: none. Under the
     // mutex.
     std::uint32_t first;
     std::uint32_t last;
-    // 1 + who holds it exclusively, as far as it has said: for who asks why others wait. 0: nobody.
-    std::atomic<std::uint32_t> owner;
+    // 1 + who has ended while it changed the queue: the lock is lost. Written before the word.
+    std::atomic<std::uint32_t> lost_by;
 };
 
 // A rank that waits for a lock: it is in one queue at most.
@@ -52,7 +52,7 @@ struct RankControl {
     // Access epochs to this rank (MPI_Win_start) that have ended: only grows.
     std::atomic<std::uint32_t> completed;
     LockWaiter waiter; // of this rank
-    // Shared locks of this window that this rank holds.
+    // Shared locks of this window that this rank holds or waits for.
     std::atomic<std::uint32_t> shared_locks;
 
     RegionLine regions; // of a dynamic window

@@ -117,6 +117,7 @@ void Window::settle_place(const WindowPlan& plan, std::uint64_t all_bytes) {
 
 Error Window::create(WindowPlan& plan) {
     flavour_ = plan.flavour;
+    contiguous_ = plan.contiguous;
     owns_memory_ = flavour_ == Flavour::allocate || flavour_ == Flavour::shared;
     if (!plan.error && plan.size > largest_part) {
         plan.error = fail(MPI_ERR_NO_MEM, "size = %lld is more than a node has",
@@ -157,9 +158,7 @@ Error Window::create_by(WindowPlan& plan, std::uint64_t all_bytes) {
     Error error = agree(std::exchange(mapped, Error()));
     if (!error && owns_memory_) {
         settle_place(plan, all_bytes);
-        const std::uint64_t place = control_.rank(communicator_.rank()).place;
-        error = agree(WindowHeap::commit(engine_.rank().segment, extent_ + place,
-                                         static_cast<std::uint64_t>(plan.size)));
+        error = agree(commit_own(plan));
     }
     if (error) {
         give_extent_back();
@@ -172,7 +171,41 @@ Error Window::create_by(WindowPlan& plan, std::uint64_t all_bytes) {
     return {};
 }
 
+namespace {
+
+// The whole pages among these bytes.
+struct Pages {
+    Pages(std::byte* place, std::uint64_t size)
+        : begin(reinterpret_cast<std::byte*>(whole_pages(reinterpret_cast<std::uint64_t>(place)))) {
+        const auto before = static_cast<std::uint64_t>(begin - place);
+        bytes = size > before ? (size - before) / page_bytes * page_bytes : 0;
+    }
+    std::byte* begin;
+    std::uint64_t bytes;
+};
+
+} // namespace
+
+// This rank's part of the extent: the kernel places its pages now, by criteria, or near the rank.
+Error Window::commit_own(const WindowPlan& plan) {
+    const auto bytes = static_cast<std::uint64_t>(plan.size);
+    if (plan.criteria != nullptr) {
+        const Pages pages(at(communicator_.rank()), bytes);
+        if (Error error = plan.placing->bind(plan.criteria, pages.begin, pages.bytes)) {
+            return error;
+        }
+        placing_ = plan.placing;
+    }
+    return WindowHeap::commit(engine_.rank().segment,
+                              extent_ + control_.rank(communicator_.rank()).place, bytes);
+}
+
 void Window::give_extent_back() {
+    if (placing_ != nullptr) {
+        const Pages pages(at(communicator_.rank()), control_.rank(communicator_.rank()).size);
+        placing_->unbind(pages.begin, pages.bytes); // the next window is not meant
+        placing_ = nullptr;
+    }
     part_.drop();
     if (communicator_.rank() != 0) {
         return;

@@ -37,6 +37,11 @@ std::uint64_t available_bytes() {
 // Smaller windows are not worth the look.
 constexpr std::uint64_t looked_for_bytes = std::uint64_t{1} << 20;
 
+// Of the lists, which are under the mutex. Stores are in order for who takes the mutex over from a
+// rank that has been killed.
+constexpr auto relaxed = std::memory_order_relaxed;
+constexpr auto in_order = std::memory_order_release;
+
 constexpr unsigned long long kilobytes(std::uint64_t bytes) {
     return bytes >> 10;
 }
@@ -89,19 +94,25 @@ Error WindowHeap::take(std::uint64_t bytes, std::uint64_t& offset) {
                         kilobytes(available), kilobytes(wanted));
         }
     }
-    const SharedLock lock(table_->mutex, rank_, false);
-    if (table_->count == extent_limit) {
+    const SharedLock lock(table_->mutex, user());
+    const Link freed = table_->free.load(relaxed);
+    const Link made = freed != 0 ? freed : table_->used + 1;
+    if (made > extent_limit) {
         return fail(MPI_ERR_NO_MEM, "the job's windows are %u already", extent_limit);
     }
-    if (Error error = commit_table(table_->count + 1)) {
+    if (Error error = commit_table(made)) {
         return error;
     }
     // The first gap that is large enough.
     offset = table_offset(*segment_) + table_bytes;
-    std::uint32_t place = 0;
-    while (place < table_->count && table_->extents[place].offset - offset < wanted) {
-        offset = table_->extents[place].offset + table_->extents[place].bytes;
-        ++place;
+    std::atomic<Link>* place = &table_->first;
+    while (const Link link = place->load(relaxed)) {
+        Extent& next = extent(link);
+        if (next.offset - offset >= wanted) {
+            break;
+        }
+        offset = next.offset + next.bytes;
+        place = &next.next;
     }
     // Asked first, because the kernel's answer to a file that grows beyond it is SIGXFSZ.
     rlimit file_size;
@@ -113,27 +124,36 @@ Error WindowHeap::take(std::uint64_t bytes, std::uint64_t& offset) {
                     "windows of %llu kB don't fit the limit of file sizes (ulimit -f)",
                     kilobytes(offset + wanted));
     }
-    std::memmove(table_->extents + place + 1, table_->extents + place,
-                 (table_->count - place) * sizeof(Extent));
-    table_->extents[place] = {.offset = offset, .bytes = wanted};
-    ++table_->count;
+    Extent& own = extent(made);
+    if (freed != 0) {
+        table_->free.store(own.next.load(relaxed), relaxed);
+    } else {
+        ++table_->used;
+    }
+    own.offset = offset;
+    own.bytes = wanted;
+    own.next.store(place->load(relaxed), in_order);
+    place->store(made, in_order);
     return {};
 }
 
 void WindowHeap::give_back(std::uint64_t offset) {
-    const SharedLock lock(table_->mutex, rank_, false);
-    std::uint32_t place = 0;
-    while (place < table_->count && table_->extents[place].offset != offset) {
-        ++place;
+    const SharedLock lock(table_->mutex, user());
+    std::atomic<Link>* place = &table_->first;
+    Link link = place->load(relaxed);
+    while (link != 0 && extent(link).offset != offset) {
+        place = &extent(link).next;
+        link = place->load(relaxed);
     }
-    if (place == table_->count) {
+    if (link == 0) {
         return;
     }
+    Extent& its = extent(link);
     // Before another window may take the extent, so that it is zero.
-    segment_->release(offset, table_->extents[place].bytes);
-    --table_->count;
-    std::memmove(table_->extents + place, table_->extents + place + 1,
-                 (table_->count - place) * sizeof(Extent));
+    segment_->release(offset, its.bytes);
+    place->store(its.next.load(relaxed), in_order);
+    its.next.store(table_->free.load(relaxed), in_order);
+    table_->free.store(link, in_order);
 }
 
 } // namespace warren::rma

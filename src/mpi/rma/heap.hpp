@@ -2,12 +2,16 @@
 //
 // The file is sparse: it has memory where it has been committed, and what has been freed is given
 // back to the node. Nothing has a name, so nothing is left behind when the job ends. The heap's
-// table, the extents that windows have, in order, is the first part of it.
-// Thread rule: by any rank at any time; the table is under its mutex.
-// Invariants: extents are whole pages, in rising order, and don't overlap; memory of an extent that
-// has just been taken is zero once it is committed.
+// table, a list of the extents that windows have, is the first part of it.
+// Thread rule: by any rank at any time; the table is under its mutex. Invariants
+//  1. Extents are whole pages, in rising order, and don't overlap.
+//  2. Memory of an extent that has just been taken is zero once it is committed.
+//  3. One store makes an extent part of the list, and one takes it out. So the list is in order at
+//     all times, also when a rank is killed in between: then an extent, or a place in the table,
+//     is lost until the job ends.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "base/error.hpp"
@@ -35,20 +39,26 @@ class WindowHeap {
     static Error commit(const node::Segment& segment, std::uint64_t offset, std::uint64_t bytes);
 
   private:
+    // Index + 1 of an entry; 0: none.
+    using Link = std::uint32_t;
     struct Extent {
         std::uint64_t offset;
         std::uint64_t bytes;
+        std::atomic<Link> next;
     };
     struct Table {
         SharedMutex mutex;
-        std::uint32_t count;
-        std::uint32_t committed; // extents that have memory here
-        std::uint32_t unused;
+        std::atomic<Link> first; // of the list, in rising order
+        std::atomic<Link> free;  // of those that have been given back
+        std::uint32_t used;      // entries that have been in the list at any time
+        std::uint32_t committed; // entries that have memory here
         Extent extents[extent_limit];
     };
     static constexpr std::uint64_t table_bytes =
         (sizeof(Table) + page_bytes - 1) / page_bytes * page_bytes;
 
+    MutexUser user() const { return {.segment = segment_, .rank = rank_, .spins = false}; }
+    Extent& extent(Link link) const { return table_->extents[link - 1]; }
     Error commit_table(std::uint32_t count);
 
     const node::Segment* segment_ = nullptr;

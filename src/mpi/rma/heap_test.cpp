@@ -2,6 +2,8 @@
 // take and give at the same time keep the table in order.
 #include "mpi/rma/heap.hpp"
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -126,14 +128,21 @@ TEST_F(WindowHeapTest, RanksOfAProcessShareAMapping) {
 }
 
 // Two threads that share one processor, or not: the sum says whether anybody was let in twice.
-TEST(SharedMutexTest, ExcludesThreadsThatSpinAndThatSleep) {
+struct SharedMutexTest : testing::Test {
+    void SetUp() override {
+        ASSERT_FALSE(node::Segment::create({.ranks = 3, .cores = 2}, segment));
+    }
+    node::Segment segment;
+};
+
+TEST_F(SharedMutexTest, ExcludesThreadsThatSpinAndThatSleep) {
     for (const bool spins : {false, true}) {
         SharedMutex mutex{};
         long sum = 0;
         constexpr long turns = 100000;
-        const auto count = [&](std::uint32_t owner) {
+        const auto count = [&](std::uint32_t rank) {
             for (long turn = 0; turn < turns; ++turn) {
-                const SharedLock lock(mutex, owner, spins);
+                const SharedLock lock(mutex, {.segment = &segment, .rank = rank, .spins = spins});
                 ++sum;
             }
         };
@@ -144,6 +153,31 @@ TEST(SharedMutexTest, ExcludesThreadsThatSpinAndThatSleep) {
         two.join();
         EXPECT_EQ(sum, 3 * turns);
     }
+}
+
+TEST_F(SharedMutexTest, IsTakenOverFromARankThatHasEnded) {
+    SharedMutex mutex{};
+    EXPECT_EQ(mutex.lock({.segment = &segment, .rank = 1, .spins = false}), SharedMutex::nobody);
+    EXPECT_EQ(mutex.ended_owner(segment), SharedMutex::nobody);
+    // Two ranks wait for it; one of them takes it over.
+    std::atomic<int> times{0};
+    const auto take = [&](std::uint32_t rank) {
+        const SharedLock lock(mutex, {.segment = &segment, .rank = rank, .spins = rank == 0});
+        if (lock.taken_over_from() != SharedMutex::nobody) {
+            EXPECT_EQ(lock.taken_over_from(), 1);
+            times.fetch_add(1);
+        }
+    };
+    std::thread one(take, 0);
+    std::thread two(take, 2);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(times.load(), 0);
+    segment.slot(1).ended.store(1);
+    segment.header().ended_ranks.store(1);
+    EXPECT_EQ(mutex.ended_owner(segment) == 1 || times.load() > 0, true);
+    one.join();
+    two.join();
+    EXPECT_EQ(times.load(), 1);
 }
 
 } // namespace

@@ -2,52 +2,80 @@
 
 #include <cstdio>
 
+#include "base/invariant.hpp"
 #include "mpi/rma/wait_reason.hpp"
 
 namespace warren::rma {
 
+class WindowLock::Granted {
+  public:
+    explicit Granted(const WindowLock& lock) : lock_(lock) {}
+    void add(int rank) {
+        if (count_ == limit) {
+            ring();
+        }
+        ranks_[count_++] = rank;
+    }
+    void ring() {
+        for (int i = 0; i < count_; ++i) {
+            lock_.engine_.rank().ring(lock_.communicator_.world_rank(ranks_[i]));
+        }
+        count_ = 0;
+    }
+
+  private:
+    // More are rung under the mutex, which takes longer, not more.
+    static constexpr int limit = 32;
+
+    const WindowLock& lock_;
+    int count_ = 0;
+    int ranks_[limit];
+};
+
 Error WindowLock::take_slowly(bool exclusive) {
-    LockWaiter& own = waiter(static_cast<std::uint32_t>(communicator_.rank()) + 1);
+    LockWaiter& own = waiter(own_link());
     if (own.busy != 0) {
-        poll(exclusive);
-        return {};
+        return poll(exclusive);
     }
     char holder[sizeof node::Activity::communicator_name];
-    if (take_or_queue(exclusive, own, holder)) {
+    switch (take_or_queue(exclusive, own, holder)) {
+    case Outcome::taken:
         return {};
+    case Outcome::lost:
+        return ended_error(ended_holder());
+    case Outcome::queued:
+        break;
     }
     int ended = -1;
-    engine_.wait_until(
-        // Pairs with the release of who hands the lock on.
-        [&] {
-            return own.granted.load(std::memory_order_acquire) != 0 ||
-                   (ended = ended_holder()) >= 0;
-        },
-        wait_reason(engine_, communicator_, target_, holder), BroughtBy::others);
+    // Pairs with the release of who hands the lock on.
+    const auto granted = [&] { return own.granted.load(std::memory_order_acquire) != 0; };
+    engine_.wait_until([&] { return granted() || (ended = ended_holder()) >= 0; },
+                       wait_reason(engine_, communicator_, target_, holder), BroughtBy::others);
     own.busy = 0;
-    if (own.granted.load(std::memory_order_acquire) == 0 && leave_queue(own)) {
-        return fail(MPI_ERR_PROC_ABORTED,
-                    "rank %d has ended, and held the lock of rank %d, or others of the window",
-                    ended, target_);
-    }
-    return {};
+    return granted() || !leave_queue(own) ? Error() : ended_error(ended);
 }
 
-bool WindowLock::take_or_queue(bool exclusive, LockWaiter& own,
-                               char (&holder)[sizeof node::Activity::communicator_name]) {
-    const auto self = static_cast<std::uint32_t>(communicator_.rank()) + 1;
-    const SharedLock lock(lock_.queue_mutex, own_rank(), !engine_.rank().oversubscribed());
+Error WindowLock::ended_error(int ended) const {
+    return fail(MPI_ERR_PROC_ABORTED,
+                "rank %d has ended, and held the lock of rank %d, or others of the window", ended,
+                target_);
+}
+
+WindowLock::Outcome
+WindowLock::take_or_queue(bool exclusive, LockWaiter& own,
+                          char (&holder)[sizeof node::Activity::communicator_name]) {
+    const SharedLock lock(lock_.queue_mutex, mutex_user());
+    if (is_lost(lock)) {
+        return Outcome::lost;
+    }
     std::uint64_t word = lock_.word.load(std::memory_order_relaxed);
     while (true) {
         const bool free = word == 0 || (!exclusive && word < exclusively);
-        const std::uint64_t taken = exclusive ? exclusively : word + 1;
+        const std::uint64_t taken = exclusive ? own_hold() : word + 1;
         if (lock_.word.compare_exchange_weak(word, free ? taken : word | queued,
                                              std::memory_order_acquire)) {
             if (free) {
-                if (exclusive) {
-                    name_owner(communicator_.rank());
-                }
-                return true;
+                return Outcome::taken;
             }
             break;
         }
@@ -57,51 +85,78 @@ bool WindowLock::take_or_queue(bool exclusive, LockWaiter& own,
     own.exclusive = exclusive ? 1 : 0;
     own.granted.store(0, std::memory_order_relaxed);
     if (lock_.first == 0) {
-        lock_.first = self;
+        lock_.first = own_link();
     } else {
-        waiter(lock_.last).next = self;
+        waiter(lock_.last).next = own_link();
     }
-    lock_.last = self;
+    lock_.last = own_link();
     describe_holder(word, holder);
-    return false;
+    return Outcome::queued;
+}
+
+bool WindowLock::is_lost(const SharedLock& lock) {
+    if (lock.taken_over_from() != SharedMutex::nobody) {
+        const int ended = rank_of_node(lock.taken_over_from());
+        lock_.lost_by.store(static_cast<std::uint32_t>(ended) + 1, std::memory_order_relaxed);
+        lock_.word.fetch_or(lost, std::memory_order_release);
+    }
+    return (lock_.word.load(std::memory_order_relaxed) & lost) != 0;
+}
+
+int WindowLock::rank_of_node(int index) const {
+    for (int rank = 0; index >= 0 && rank < communicator_.size(); ++rank) {
+        if (communicator_.world_rank(rank) == static_cast<std::uint32_t>(index)) {
+            return rank;
+        }
+    }
+    return -1;
 }
 
 bool WindowLock::leave_queue(LockWaiter& own) {
-    const auto self = static_cast<std::uint32_t>(communicator_.rank()) + 1;
-    std::uint32_t granted = 0;
+    Granted granted(*this);
+    bool left = true;
     {
-        const SharedLock lock(lock_.queue_mutex, own_rank(), !engine_.rank().oversubscribed());
+        const SharedLock lock(lock_.queue_mutex, mutex_user());
+        if (is_lost(lock)) {
+            return own.granted.load(std::memory_order_relaxed) == 0;
+        }
         std::uint32_t before = 0;
         std::uint32_t at = lock_.first;
-        while (at != 0 && at != self) {
+        while (at != 0 && at != own_link()) {
             before = at;
             at = waiter(at).next;
         }
-        if (at == 0) {
-            // Who has taken it out is about to say that it is granted.
-            while (own.granted.load(std::memory_order_acquire) == 0) {
-                spin_pause();
+        left = at != 0;
+        if (left) {
+            (before == 0 ? lock_.first : waiter(before).next) = own.next;
+            if (lock_.last == at) {
+                lock_.last = before;
             }
-            return false;
+            hand_on(granted);
         }
-        (before == 0 ? lock_.first : waiter(before).next) = own.next;
-        if (lock_.last == self) {
-            lock_.last = before;
-        }
-        granted = hand_on();
+        WARREN_INVARIANT(left || own.granted.load(std::memory_order_relaxed) != 0,
+                         "lock 2: who takes a rank off the queue grants it the lock");
     }
-    tell_granted(granted);
-    return true;
+    granted.ring();
+    return left;
 }
 
 int WindowLock::ended_holder() const {
-    if (engine_.rank().header().ended_ranks.load(std::memory_order_relaxed) == 0) {
+    const node::Segment& segment = engine_.rank().segment;
+    if (segment.header().ended_ranks.load(std::memory_order_relaxed) == 0) {
         return -1;
     }
-    const std::uint64_t held = lock_.word.load(std::memory_order_relaxed) & ~queued;
-    if (held >= exclusively) {
-        const int owner = static_cast<int>(lock_.owner.load(std::memory_order_relaxed)) - 1;
-        return owner >= 0 && has_ended(engine_, communicator_, owner) ? owner : -1;
+    const std::uint64_t word = lock_.word.load(std::memory_order_acquire);
+    if ((word & lost) != 0) {
+        return static_cast<int>(lock_.lost_by.load(std::memory_order_relaxed)) - 1;
+    }
+    if (const int owner = rank_of_node(lock_.queue_mutex.ended_owner(segment)); owner >= 0) {
+        return owner;
+    }
+    const auto held = static_cast<std::uint32_t>(word);
+    if ((word & exclusively) != 0) {
+        const int owner = static_cast<int>(held) - 1;
+        return has_ended(engine_, communicator_, owner) ? owner : -1;
     }
     for (int rank = 0; held != 0 && rank < communicator_.size(); ++rank) {
         if (control_.rank(rank).shared_locks.load(std::memory_order_relaxed) != 0 &&
@@ -113,32 +168,32 @@ int WindowLock::ended_holder() const {
 }
 
 void WindowLock::describe_holder(std::uint64_t word,
-                                 char (&text)[sizeof node::Activity::communicator_name]) const {
-    const std::uint64_t held = word & ~queued;
-    const std::uint32_t owner = lock_.owner.load(std::memory_order_relaxed);
-    if (held >= exclusively && owner != 0) {
-        std::snprintf(text, sizeof text, "a window, held by rank %u", owner - 1);
-    } else if (held >= exclusively) {
-        std::snprintf(text, sizeof text, "a window, held exclusively");
+                                 char (&text)[sizeof node::Activity::communicator_name]) {
+    const auto held = static_cast<std::uint32_t>(word);
+    if ((word & exclusively) != 0) {
+        std::snprintf(text, sizeof text, "a window, held by rank %u", held - 1);
     } else {
-        std::snprintf(text, sizeof text, "a window, %u hold it shared",
-                      static_cast<unsigned>(held));
+        std::snprintf(text, sizeof text, "a window, %u hold it shared", held);
     }
 }
 
-void WindowLock::poll(bool exclusive) {
+Error WindowLock::poll(bool exclusive) {
     RankLock& lock = engine_.rank().lock;
     while (!try_take(exclusive)) {
+        if (const int ended = ended_holder(); ended >= 0) {
+            return ended_error(ended);
+        }
         lock.unlock();
         give_way();
         lock.lock();
     }
+    return {};
 }
 
-std::uint32_t WindowLock::hand_on() {
+void WindowLock::hand_on(Granted& granted) {
     std::uint64_t word = lock_.word.load(std::memory_order_relaxed);
     if ((word & queued) == 0) {
-        return 0; // others may change the word at any time
+        return; // others may change the word at any time
     }
     std::uint32_t first_granted = 0;
     std::uint32_t last_granted = 0;
@@ -150,10 +205,7 @@ std::uint32_t WindowLock::hand_on() {
             if (next.exclusive != 0 ? held != 0 : held >= exclusively) {
                 break;
             }
-            word += next.exclusive != 0 ? exclusively : 1;
-            if (next.exclusive != 0) {
-                name_owner(static_cast<int>(head) - 1);
-            }
+            word += next.exclusive != 0 ? hold_of(head) : 1;
             (last_granted == 0 ? first_granted : waiter(last_granted).next) = head;
             last_granted = head;
         }
@@ -166,28 +218,26 @@ std::uint32_t WindowLock::hand_on() {
     if (last_granted != 0) {
         waiter(last_granted).next = 0;
     }
-    return first_granted;
+    while (first_granted != 0) {
+        LockWaiter& its = waiter(first_granted);
+        const std::uint32_t next = its.next; // it may queue for another lock once it has this one
+        its.granted.store(1, std::memory_order_release);
+        granted.add(static_cast<int>(first_granted) - 1);
+        first_granted = next;
+    }
 }
 
 void WindowLock::give_back_slowly(bool exclusive) {
-    std::uint32_t granted = 0;
+    Granted granted(*this);
     {
-        const SharedLock lock(lock_.queue_mutex, own_rank(), !engine_.rank().oversubscribed());
+        const SharedLock lock(lock_.queue_mutex, mutex_user());
         // Acquire: what the holders before this one have stored is there for the next one.
-        lock_.word.fetch_sub(exclusive ? exclusively : 1, std::memory_order_acq_rel);
-        granted = hand_on();
+        lock_.word.fetch_sub(exclusive ? own_hold() : 1, std::memory_order_acq_rel);
+        if (!is_lost(lock)) {
+            hand_on(granted);
+        }
     }
-    tell_granted(granted);
-}
-
-void WindowLock::tell_granted(std::uint32_t granted) {
-    while (granted != 0) {
-        LockWaiter& its = waiter(granted);
-        const std::uint32_t next = its.next; // it may queue again once it has the lock
-        its.granted.store(1, std::memory_order_release);
-        engine_.rank().ring(communicator_.world_rank(static_cast<int>(granted) - 1));
-        granted = next;
-    }
+    granted.ring();
 }
 
 } // namespace warren::rma

@@ -7,7 +7,13 @@
 // Invariants
 //  1. While the word says `queued`, the queue is not empty, and the word and the queue change only
 //     under the queue's mutex; nobody passes those that wait.
-//  2. A rank is in one queue of a window at most; a waiter's `granted` is set after it has left it.
+//  2. A rank is in one queue of a window at most; a waiter's `granted` is set after it has left it,
+//     and before the mutex is released.
+//  3. The word names who holds it exclusively. Who holds it shared has counted that before, in its
+//     own line (RankControl::shared_locks). So whoever waits finds out that a holder has ended
+//     (mpiexec --keep-going), wherever it was killed.
+//  4. If a rank is killed while it holds the queue's mutex, the lock is lost: who takes the mutex
+//     over says so in the word, for good, and everybody who wants the lock gets an error.
 #pragma once
 
 #include <cstdint>
@@ -32,11 +38,8 @@ class WindowLock {
     bool try_take(bool exclusive) {
         std::uint64_t word = lock_.word.load(std::memory_order_relaxed);
         while (word == 0 || (!exclusive && word < exclusively)) {
-            if (lock_.word.compare_exchange_weak(word, exclusive ? exclusively : word + 1,
+            if (lock_.word.compare_exchange_weak(word, exclusive ? own_hold() : word + 1,
                                                  std::memory_order_acquire)) {
-                if (exclusive) {
-                    name_owner(communicator_.rank());
-                }
                 return true;
             }
         }
@@ -50,9 +53,6 @@ class WindowLock {
         return {};
     }
     void give_back(bool exclusive) {
-        if (exclusive) {
-            lock_.owner.store(0, std::memory_order_relaxed);
-        }
         std::uint64_t word = lock_.word.load(std::memory_order_relaxed);
         while (word < queued) {
             if (lock_.word.compare_exchange_weak(word, exclusive ? 0 : word - 1,
@@ -64,33 +64,44 @@ class WindowLock {
     }
 
   private:
-    // Bits of the word, above the number of shared holders.
+    // The word: the number of shared holders, or 1 + the exclusive one; above it bits.
     static constexpr std::uint64_t exclusively = std::uint64_t{1} << 32;
     static constexpr std::uint64_t queued = std::uint64_t{1} << 33;
+    static constexpr std::uint64_t lost = std::uint64_t{1} << 34;
+    static std::uint64_t hold_of(std::uint32_t link) { return exclusively | link; }
+    std::uint64_t own_hold() const { return hold_of(own_link()); }
+
+    // Ranks that have been given the lock, to be rung once the mutex is free.
+    class Granted;
 
     Error take_slowly(bool exclusive);
-    // True: it was free. Else this rank is in the queue.
-    bool take_or_queue(bool exclusive, LockWaiter& own,
-                       char (&holder)[sizeof node::Activity::communicator_name]);
+    enum class Outcome : std::uint8_t { taken, queued, lost };
+    Outcome take_or_queue(bool exclusive, LockWaiter& own,
+                          char (&holder)[sizeof node::Activity::communicator_name]);
     // A thread polls while another thread of its rank waits in a queue of the window.
-    void poll(bool exclusive);
+    Error poll(bool exclusive);
     void give_back_slowly(bool exclusive);
     // Takes this rank out of the queue. False: it has been given the lock.
     bool leave_queue(LockWaiter& own);
-    // A rank that has ended, and held this lock, or a shared one of the window; -1: none.
+    // A rank that has ended, and held this lock, or a shared one of the window, or the queue's
+    // mutex; -1: none.
     int ended_holder() const;
-    // Rings those that the lock has been handed to.
-    void tell_granted(std::uint32_t granted);
+    Error ended_error(int ended) const;
+    // Notes that the lock is lost if the mutex has been taken over. Returns whether it is lost.
+    bool is_lost(const SharedLock& lock);
     // Under the queue's mutex: takes those off the queue that the lock is handed to, and those that
-    // have ended. Returns the first of them, as `first` is, which are linked.
-    std::uint32_t hand_on();
+    // have ended.
+    void hand_on(Granted& granted);
     // Writes the lock's holder into mpiexec's account of a long wait.
-    void describe_holder(std::uint64_t word,
-                         char (&text)[sizeof node::Activity::communicator_name]) const;
-    std::uint32_t own_rank() const { return engine_.rank().index; }
-    void name_owner(int rank) {
-        lock_.owner.store(static_cast<std::uint32_t>(rank) + 1, std::memory_order_relaxed);
+    static void describe_holder(std::uint64_t word,
+                                char (&text)[sizeof node::Activity::communicator_name]);
+    MutexUser mutex_user() const {
+        const Rank& rank = engine_.rank();
+        return {.segment = &rank.segment, .rank = rank.index, .spins = !rank.oversubscribed()};
     }
+    // The rank of the window that is this one of the node; -1: none.
+    int rank_of_node(int index) const;
+    std::uint32_t own_link() const { return static_cast<std::uint32_t>(communicator_.rank()) + 1; }
     LockWaiter& waiter(std::uint32_t link) const {
         return control_.rank(static_cast<int>(link) - 1).waiter;
     }

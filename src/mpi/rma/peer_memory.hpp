@@ -15,10 +15,9 @@ namespace warren::rma {
 class PeerMemory final : public AccessibleMemory {
   public:
     // `layout` has addresses of the peer.
-    PeerMemory(const node::Segment& segment, std::uint32_t peer, const Buffer& layout,
-               SharedMutex& mutex, std::uint32_t owner, bool spins)
-        : AccessibleMemory(layout, mutex, owner, spins),
-          pid_(segment.slot(peer).pid.load(std::memory_order_relaxed)),
+    PeerMemory(std::uint32_t peer, const Buffer& layout, SharedMutex& mutex, const MutexUser& user)
+        : AccessibleMemory(layout, mutex, user),
+          pid_(user.segment->slot(peer).pid.load(std::memory_order_relaxed)),
           peer_(peer) {}
 
     Error read(void* to, MPI_Count first, MPI_Count bytes) override {

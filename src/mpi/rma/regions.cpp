@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/futex.hpp"
+#include "mpi.h"
 #include "mpi/rma/heap.hpp"
 
 namespace warren::rma {
@@ -10,6 +11,9 @@ namespace warren::rma {
 namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
+
+// A change takes less, unless its rank has lost the processor.
+constexpr int turns_before_yield = 100;
 
 // A table in the heap: its room, then the regions.
 struct TableHead {
@@ -153,9 +157,9 @@ void Regions::give_back() {
     tables_.clear();
 }
 
-Error Regions::contain(int rank, const RegionLine& line, std::uint64_t begin, std::uint64_t bytes,
-                       bool& found) {
-    while (true) {
+Error Regions::contain(std::uint32_t owner, const RegionLine& line, std::uint64_t begin,
+                       std::uint64_t bytes, bool& found) {
+    for (int turn = 1;; ++turn) {
         const std::uint32_t version = line.version.load(std::memory_order_acquire);
         // Pairs with the fence of publish(): the table's head is there.
         const std::uint64_t place = line.table.load(std::memory_order_acquire);
@@ -163,7 +167,7 @@ Error Regions::contain(int rank, const RegionLine& line, std::uint64_t begin, st
         const SharedRegion* regions = line.regions;
         std::uint64_t room = RegionLine::own_regions;
         if (place != 0 && version % 2 == 0) {
-            auto& [its_place, part] = mapped_[rank];
+            auto& [its_place, part] = mapped_[owner];
             if (its_place != place) {
                 // Its first page says how large it is.
                 SharedPart head;
@@ -195,7 +199,16 @@ Error Regions::contain(int rank, const RegionLine& line, std::uint64_t begin, st
         if (version % 2 == 0 && line.version.load(relaxed) == version) {
             return {};
         }
-        spin_pause();
+        if (turn % turns_before_yield != 0) {
+            spin_pause();
+            continue;
+        }
+        if (segment_.slot(owner).ended.load(std::memory_order_acquire) != 0) {
+            return fail(MPI_ERR_PROC_ABORTED,
+                        "the process of rank %u has ended while it attached or detached memory",
+                        owner);
+        }
+        give_way();
     }
 }
 

@@ -58,9 +58,10 @@ class Regions {
     // Gives the tables back, when nobody reads them any more.
     void give_back();
 
-    // --- Others. Errors: no memory to map the table.
-    Error contain(int rank, const RegionLine& line, std::uint64_t begin, std::uint64_t bytes,
-                  bool& found);
+    // --- Others. `owner`: the rank on the node. Errors: no memory to map the table; the owner has
+    // ended in the middle of a change.
+    Error contain(std::uint32_t owner, const RegionLine& line, std::uint64_t begin,
+                  std::uint64_t bytes, bool& found);
 
   private:
     Error make_table(std::uint64_t regions);
@@ -74,7 +75,7 @@ class Regions {
     std::uint64_t room_ = RegionLine::own_regions;
     SharedPart own_table_;
     // Others' tables, as this rank maps them.
-    std::map<int, std::pair<std::uint64_t, SharedPart>> mapped_;
+    std::map<std::uint32_t, std::pair<std::uint64_t, SharedPart>> mapped_;
 };
 
 } // namespace warren::rma

@@ -1,7 +1,10 @@
 // A window's operations on this rank's memory that others ask for by messages.
 
+#include <algorithm>
 #include <cstring>
+#include <sys/mman.h>
 
+#include "mpi/rma/heap.hpp"
 #include "mpi/rma/window.hpp"
 
 namespace warren::rma {
@@ -51,6 +54,21 @@ class ServedRequest {
     ServedHead head_;
 };
 
+// Whether the process still has memory there: programs may unmap what they have given to a window.
+bool is_mapped(const std::byte* place, std::size_t bytes) {
+    constexpr std::size_t pages_per_call = 256;
+    unsigned char resident[pages_per_call];
+    const auto end = reinterpret_cast<std::uintptr_t>(place) + bytes;
+    auto at = reinterpret_cast<std::uintptr_t>(place) / page_bytes * page_bytes;
+    for (; at < end; at += pages_per_call * page_bytes) {
+        const std::size_t now = std::min<std::size_t>(end - at, pages_per_call * page_bytes);
+        if (mincore(reinterpret_cast<void*>(at), now, resident) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void combine_pieces(const ServedRequest& request, std::byte* result) {
     const ServedHead& head = request.head();
     const datatype::Datatype& basic = datatype::predefined_table[head.basic];
@@ -89,7 +107,7 @@ void Window::serve(const std::vector<std::byte>& memory, std::vector<std::byte>&
     const int self = communicator_.rank();
     ServedAnswer its = {.error_class = MPI_SUCCESS};
     request.each([&](const std::byte* place, std::uint64_t, std::size_t bytes) {
-        if (!is_own(place, bytes)) {
+        if (!is_own(place, bytes) || !is_mapped(place, bytes)) {
             its.error_class = MPI_ERR_RMA_RANGE;
         }
     });
@@ -106,7 +124,7 @@ void Window::serve(const std::vector<std::byte>& memory, std::vector<std::byte>&
     } else if (head.kind == ServedKind::write) {
         request.scatter(request.data());
     } else {
-        const SharedLock lock(control_.rank(self).accumulate_mutex, engine_.rank().index, spins());
+        const SharedLock lock(control_.rank(self).accumulate_mutex, mutex_user());
         head.kind == ServedKind::accumulate ? combine_pieces(request, result)
                                             : swap_pieces(request, result);
     }

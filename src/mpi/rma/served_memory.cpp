@@ -15,8 +15,8 @@ constexpr MPI_Count data_bytes_per_request = 256 * 1024;
 constexpr std::size_t pieces_per_request = 1024;
 
 void append(std::vector<std::byte>& to, const void* from, std::size_t bytes) {
-    const auto* begin = static_cast<const std::byte*>(from);
-    to.insert(to.end(), begin, begin + bytes);
+    to.resize(to.size() + bytes);
+    std::memcpy(to.data() + to.size() - bytes, from, bytes);
 }
 
 std::uint8_t index_of(const datatype::Datatype& basic) {

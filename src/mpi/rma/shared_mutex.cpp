@@ -7,30 +7,35 @@ namespace {
 // Polls of a mutex that is held for some 10 ns to 10 µs, before a sleep of some 5 µs.
 constexpr int polls_before_sleep = 200;
 
+// After so long a sleeper looks whether the owner has ended: long beside all critical sections, and
+// short for a program that has lost a rank.
+constexpr timespec look_at_owner = {.tv_sec = 0, .tv_nsec = 20'000'000};
+
 } // namespace
 
-void SharedMutex::lock_slowly(std::uint32_t owner, bool spins) {
-    for (int poll = 0; spins && poll < polls_before_sleep; ++poll) {
+int SharedMutex::lock_slowly(const MutexUser& user) {
+    for (int poll = 0; user.spins && poll < polls_before_sleep; ++poll) {
         std::uint32_t unheld = 0;
         if (word_.load(std::memory_order_relaxed) == 0 &&
-            word_.compare_exchange_strong(unheld, held_by(owner), std::memory_order_acquire)) {
-            return;
+            word_.compare_exchange_strong(unheld, held_by(user.rank), std::memory_order_acquire)) {
+            return nobody;
         }
         spin_pause();
     }
+    // Others may still sleep: whoever wakes here does not know.
+    const std::uint32_t own = held_by(user.rank) | has_sleepers;
     std::uint32_t seen = word_.load(std::memory_order_relaxed);
     while (true) {
-        if (seen == 0) {
-            // Others may still sleep: whoever wakes here does not know.
-            if (word_.compare_exchange_weak(seen, held_by(owner) | has_sleepers,
-                                            std::memory_order_acquire)) {
-                return;
+        const int ended = ended_owner_of(seen, *user.segment);
+        if (seen == 0 || ended != nobody) {
+            if (word_.compare_exchange_weak(seen, own, std::memory_order_acquire)) {
+                return ended;
             }
             continue;
         }
         if ((seen & has_sleepers) != 0 ||
             word_.compare_exchange_weak(seen, seen | has_sleepers, std::memory_order_relaxed)) {
-            futex_wait(word_, seen | has_sleepers);
+            futex_wait(word_, seen | has_sleepers, &look_at_owner);
             seen = word_.load(std::memory_order_relaxed);
         }
     }

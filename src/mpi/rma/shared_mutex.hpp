@@ -1,26 +1,38 @@
 // SharedMutex: a mutex in memory that the ranks of a node share, whose word names its owner.
 //
 // A critical section is short and never waits for MPI. Whoever finds the mutex taken polls for a
-// while if ranks have a processor each, then sleeps. Invariants: the word is 0, or 2 * (owner + 1),
-// plus 1 if others may sleep; who clears the last bit wakes one sleeper.
-// Thread rule: any thread, of any rank; `owner` is the caller's rank on the node.
+// while if ranks have a processor each, then sleeps. Whoever waits for a rank that has ended
+// (mpiexec --keep-going) takes the mutex over, and hears that what it guards may be half changed.
+// Invariants: the word is 0, or 2 * (owner + 1), plus 1 if others may sleep; who clears the last
+// bit wakes one sleeper; an owner's word is changed by it alone until it has ended.
+// Thread rule: any thread, of any rank.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
 #include "base/futex.hpp"
+#include "mpi/job/segment.hpp"
 
 namespace warren::rma {
 
+// Who wants a mutex.
+struct MutexUser {
+    const node::Segment* segment;
+    std::uint32_t rank; // on the node
+    bool spins;         // ranks have a processor each
+};
+
 class SharedMutex {
   public:
-    void lock(std::uint32_t owner, bool spins) {
+    // The rank that it has been taken over from, because it has ended; nobody: it was free.
+    int lock(const MutexUser& user) {
         std::uint32_t unheld = 0;
-        if (!word_.compare_exchange_strong(unheld, held_by(owner), std::memory_order_acquire))
+        if (!word_.compare_exchange_strong(unheld, held_by(user.rank), std::memory_order_acquire))
             [[unlikely]] {
-            lock_slowly(owner, spins);
+            return lock_slowly(user);
         }
+        return nobody;
     }
     void unlock() {
         if ((word_.exchange(0, std::memory_order_release) & has_sleepers) != 0) [[unlikely]] {
@@ -28,10 +40,23 @@ class SharedMutex {
         }
     }
 
+    static constexpr int nobody = -1;
+    // The rank that holds it and has ended.
+    int ended_owner(const node::Segment& segment) const {
+        return ended_owner_of(word_.load(std::memory_order_relaxed), segment);
+    }
+
   private:
     static constexpr std::uint32_t has_sleepers = 1;
-    static std::uint32_t held_by(std::uint32_t owner) { return (owner + 1) * 2; }
-    void lock_slowly(std::uint32_t owner, bool spins);
+    static constexpr std::uint32_t held_by(std::uint32_t rank) { return (rank + 1) * 2; }
+    static int ended_owner_of(std::uint32_t word, const node::Segment& segment) {
+        const std::uint32_t holder = word / 2; // 1 + rank
+        return holder != 0 && segment.header().ended_ranks.load(std::memory_order_relaxed) != 0 &&
+                       segment.slot(holder - 1).ended.load(std::memory_order_acquire) != 0
+                   ? static_cast<int>(holder) - 1
+                   : nobody;
+    }
+    int lock_slowly(const MutexUser& user);
 
     std::atomic<std::uint32_t> word_{0};
 };
@@ -40,15 +65,19 @@ static_assert(sizeof(SharedMutex) == 4);
 // Holds a SharedMutex for a block.
 class SharedLock {
   public:
-    SharedLock(SharedMutex& mutex, std::uint32_t owner, bool spins) : mutex_(mutex) {
-        mutex_.lock(owner, spins);
-    }
+    SharedLock(SharedMutex& mutex, const MutexUser& user)
+        : mutex_(mutex), owner_before_(mutex.lock(user)) {}
     SharedLock(const SharedLock&) = delete;
     SharedLock& operator=(const SharedLock&) = delete;
     ~SharedLock() { mutex_.unlock(); }
 
+    // The owner that the mutex has been taken over from, on the node: it has ended, and may have
+    // left a change half done. SharedMutex::nobody: there is none.
+    int taken_over_from() const { return owner_before_; }
+
   private:
     SharedMutex& mutex_;
+    const int owner_before_;
 };
 
 } // namespace warren::rma

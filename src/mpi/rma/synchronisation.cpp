@@ -92,10 +92,11 @@ Error Window::lock(int type, int target, int assertions) {
     }
     const bool exclusive = type == MPI_LOCK_EXCLUSIVE;
     epochs_.prepare();
+    count_shared_locks(exclusive ? 0 : 1);
     if (Error error = WindowLock(engine_, communicator_, control_, target).take(exclusive)) {
+        count_shared_locks(exclusive ? 0 : -1);
         return error;
     }
-    count_shared_locks(exclusive ? 0 : 1);
     epochs_.lock(target, exclusive ? Access::exclusive : Access::shared);
     return {};
 }
@@ -129,18 +130,19 @@ Error Window::unlock(int target) {
     }
     synchronise();
     if (access != Access::unchecked) {
-        count_shared_locks(access == Access::shared ? -1 : 0);
         WindowLock(engine_, communicator_, control_, target).give_back(access == Access::exclusive);
+        count_shared_locks(access == Access::shared ? -1 : 0);
     }
     epochs_.unlock(target);
     poll();
     return {};
 }
 
+// Counted before they are taken, until they have been given back (lock.hpp, invariant 3).
 void Window::count_shared_locks(int more) {
     std::atomic<std::uint32_t>& locks = control_.rank(communicator_.rank()).shared_locks;
     locks.store(locks.load(std::memory_order_relaxed) + static_cast<std::uint32_t>(more),
-                std::memory_order_relaxed);
+                std::memory_order_release);
 }
 
 void Window::give_locks_back(int first, int end, int except) {
@@ -155,6 +157,7 @@ void Window::give_locks_back(int first, int end, int except) {
 Error Window::take_all_locks() {
     const int ranks = communicator_.size();
     int awaited = -1; // the lock that has been waited for
+    count_shared_locks(ranks);
     for (int target = 0; target < ranks; ++target) {
         WindowLock lock(engine_, communicator_, control_, target);
         if (target == awaited || lock.try_take(false)) {
@@ -165,12 +168,12 @@ Error Window::take_all_locks() {
             give_locks_back(awaited, awaited + 1, -1);
         }
         if (Error error = lock.take(false)) {
+            count_shared_locks(-ranks);
             return error;
         }
         awaited = target;
         target = -1; // from the first on again
     }
-    count_shared_locks(ranks);
     return {};
 }
 
@@ -197,8 +200,8 @@ Error Window::unlock_all() {
     }
     synchronise();
     if (epochs_.all_checked()) {
-        count_shared_locks(-communicator_.size());
         give_locks_back(0, communicator_.size(), -1);
+        count_shared_locks(-communicator_.size());
     }
     epochs_.unlock_all();
     poll();
@@ -302,28 +305,33 @@ bool Window::all_completed() const {
            epochs_.awaited();
 }
 
+int Window::ended_origin() const {
+    return epochs_.find_origin(
+        [this](int rank) { return has_ended(engine_, communicator_, rank); });
+}
+
+Error Window::end_exposure(int ended) {
+    epochs_.end_exposure();
+    if (all_completed()) {
+        return {};
+    }
+    return fail(MPI_ERR_PROC_ABORTED, "rank %d has ended, and will not call MPI_Win_complete",
+                ended);
+}
+
 Error Window::wait() {
     if (!epochs_.exposed()) {
         return fail(MPI_ERR_RMA_SYNC, "MPI_Win_post has not been called");
     }
-    int ended = -1;
     if (polled([this] { return all_completed(); })) {
         epochs_.end_exposure();
         return {};
     }
-    engine_.wait_until(
-        [&] {
-            return all_completed() || (ended = epochs_.find_origin([this](int rank) {
-                                          return has_ended(engine_, communicator_, rank);
-                                      })) >= 0;
-        },
-        wait_reason(engine_, communicator_, MPI_ANY_SOURCE, "a window"), BroughtBy::others);
-    epochs_.end_exposure();
-    if (!all_completed()) {
-        return fail(MPI_ERR_PROC_ABORTED, "rank %d has ended, and will not call MPI_Win_complete",
-                    ended);
-    }
-    return {};
+    int ended = -1;
+    engine_.wait_until([&] { return all_completed() || (ended = ended_origin()) >= 0; },
+                       wait_reason(engine_, communicator_, MPI_ANY_SOURCE, "a window"),
+                       BroughtBy::others);
+    return end_exposure(ended);
 }
 
 Error Window::test(bool& over) {
@@ -337,8 +345,10 @@ Error Window::test(bool& over) {
     }
     if (over) {
         epochs_.end_exposure();
+        return {};
     }
-    return {};
+    const int ended = ended_origin();
+    return ended >= 0 ? end_exposure(ended) : Error();
 }
 
 } // namespace warren::rma

@@ -4,7 +4,7 @@ namespace warren::rma {
 
 Error AccessibleMemory::accumulate(const Accumulating& what, void* before, MPI_Count first,
                                    MPI_Count bytes) {
-    const SharedLock lock(mutex_, owner_, spins_);
+    const SharedLock lock(mutex_, user_);
     if (Error error = read(what.its.packed(), first, bytes)) {
         return error;
     }
@@ -23,7 +23,7 @@ Error AccessibleMemory::accumulate(const Accumulating& what, void* before, MPI_C
 
 Error AccessibleMemory::compare_and_swap(const void* from, const void* compared, void* before) {
     const auto bytes = static_cast<std::size_t>(layout_.type->size);
-    const SharedLock lock(mutex_, owner_, spins_);
+    const SharedLock lock(mutex_, user_);
     if (Error error = read(before, 0, layout_.type->size)) {
         return error;
     }

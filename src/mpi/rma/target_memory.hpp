@@ -49,9 +49,8 @@ class TargetMemory {
 // target.
 class AccessibleMemory : public TargetMemory {
   public:
-    // `owner`, `spins`: see SharedMutex.
-    AccessibleMemory(const Buffer& layout, SharedMutex& mutex, std::uint32_t owner, bool spins)
-        : TargetMemory(layout), mutex_(mutex), owner_(owner), spins_(spins) {}
+    AccessibleMemory(const Buffer& layout, SharedMutex& mutex, const MutexUser& user)
+        : TargetMemory(layout), mutex_(mutex), user_(user) {}
 
     Error accumulate(const Accumulating& what, void* before, MPI_Count first,
                      MPI_Count bytes) override;
@@ -59,8 +58,7 @@ class AccessibleMemory : public TargetMemory {
 
   private:
     SharedMutex& mutex_;
-    const std::uint32_t owner_;
-    const bool spins_;
+    const MutexUser user_;
 };
 
 class MappedMemory final : public AccessibleMemory {

@@ -14,6 +14,7 @@
 // block. Invariants
 //  1. The accumulate mutex of the target is held while an accumulate operation, of whatever size,
 //     reads and writes it: all are atomic to each other, whatever their types and operations are.
+//     (An operation of a rank that has been killed may have been done in part.)
 //  2. An operation is checked (epoch, displacement, bounds) before it touches anything.
 //  3. The window's communicator is its own: nothing else uses its collective slot or its context.
 #pragma once
@@ -44,14 +45,23 @@ namespace warren::rma {
 
 enum class Flavour : std::uint8_t { create, allocate, dynamic, shared };
 
+// How memory by attribute is had: functions of a later room.
+struct Placing {
+    // Has pages, which nobody has touched, come from where the criteria say.
+    Error (*bind)(const char* criteria, void* pages, std::size_t bytes);
+    void (*unbind)(void* pages, std::size_t bytes);
+};
+
 // A rank's arguments for a window that is to be made.
 struct WindowPlan {
     Flavour flavour = Flavour::create;
     void* base = nullptr; // of MPI_Win_create
     MPI_Aint size = 0;
     MPI_Aint displacement_unit = 1;
-    bool contiguous = false; // the ranks' parts of a shared window have no gaps between them
-    Error error;             // what is wrong with the arguments: the others hear of it
+    bool contiguous = false;        // the ranks' parts of a shared window have no gaps between them
+    const char* criteria = nullptr; // of memory in the extent; null: near the rank
+    const Placing* placing = nullptr;
+    Error error; // what is wrong with the arguments: the others hear of it
 };
 
 class Window {
@@ -153,8 +163,7 @@ class Window {
         std::uint64_t found;
         std::uint64_t sum;
         std::memcpy(&sum, addend, sizeof sum);
-        const SharedLock lock(control_.rank(target).accumulate_mutex, engine_.rank().index,
-                              spins());
+        const SharedLock lock(control_.rank(target).accumulate_mutex, mutex_user());
         std::memcpy(&found, place, sizeof found);
         sum += found;
         std::memcpy(place, &sum, sizeof sum);
@@ -173,6 +182,7 @@ class Window {
 
     // --- Memory of ranks
     Flavour flavour() const { return flavour_; }
+    bool contiguous() const { return contiguous_; }
     // Memory of a rank as this one may load and store it; null: it may not.
     std::byte* memory_of(int rank) const {
         return owns_memory_ || is_local(rank) ? at(rank) : nullptr;
@@ -216,6 +226,10 @@ class Window {
         return owns_memory_ ? part_.base() + place : reinterpret_cast<std::byte*>(place);
     }
     bool spins() const { return !engine_.rank().oversubscribed(); }
+    MutexUser mutex_user() const {
+        const Rank& rank = engine_.rank();
+        return {.segment = &rank.segment, .rank = rank.index, .spins = spins()};
+    }
 
     // Whether the target's elements are one block that reach() gives: the usual case. All others
     // take the slow way, which says what is wrong.
@@ -252,14 +266,12 @@ class Window {
     template <typename Use>
     Error with_memory(const Place& place, const Buffer& layout, Use use) {
         SharedMutex& mutex = place.control->accumulate_mutex;
-        const std::uint32_t self = engine_.rank().index;
         if (place.is_direct) {
-            MappedMemory memory(layout, mutex, self, spins());
+            MappedMemory memory(layout, mutex, mutex_user());
             return use(memory);
         }
         if (!server_.kernel_refuses()) {
-            PeerMemory memory(engine_.rank().segment, communicator_.world_rank(place.target),
-                              layout, mutex, self, spins());
+            PeerMemory memory(communicator_.world_rank(place.target), layout, mutex, mutex_user());
             Error error = use(memory);
             if (memory.refusal() == 0) {
                 return error;
@@ -279,6 +291,7 @@ class Window {
 
     Error create_by(WindowPlan& plan, std::uint64_t all_bytes);
     Error take_extent(std::uint64_t bytes);
+    Error commit_own(const WindowPlan& plan);
     void give_extent_back();
     Error agree(Error own) const;
     void settle_place(const WindowPlan& plan, std::uint64_t all_bytes);
@@ -286,6 +299,10 @@ class Window {
     void count_shared_locks(int more);
     void give_locks_back(int first, int end, int except);
     bool all_completed() const;
+    // An origin of the exposure that has ended; -1: none.
+    int ended_origin() const;
+    // After all origins have completed, or the one has ended.
+    Error end_exposure(int ended);
     // Polls for what another rank is about to do, without progress: false if it is late, or needs
     // this rank's processor.
     template <typename Done>
@@ -316,8 +333,10 @@ class Window {
     const std::uint32_t process_; // index of this rank's process
     Flavour flavour_ = Flavour::create;
     bool owns_memory_ = false; // it is in the window's extent
+    bool contiguous_ = false;  // WindowPlan::contiguous
     SharedPart part_;
-    std::uint64_t extent_ = 0; // where it begins; 0: none
+    std::uint64_t extent_ = 0;         // where it begins; 0: none
+    const Placing* placing_ = nullptr; // who has bound pages of this rank; null: nobody
     ControlBlock control_;
     Epochs epochs_;
     std::uint32_t polls_left_ = polls_per_look;

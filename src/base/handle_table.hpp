@@ -63,6 +63,17 @@ class HandleTable {
         return slot->object();
     }
 
+    // Like find(), but for whole handles only.
+    Object* find_whole(const void* handle) const {
+        const auto bits = reinterpret_cast<std::uintptr_t>(handle);
+        Slot* slot = slot_of(static_cast<std::uint32_t>(bits));
+        return slot != nullptr && slot->handle == bits ? slot->object() : nullptr;
+    }
+    // Like find(), out of line, for callers to whom the short form is rare.
+    [[gnu::cold, gnu::noinline]] Object* find_short(const void* handle) const {
+        return find(handle);
+    }
+
     // Makes an object. Null when 2^25 objects live already or memory is out.
     template <typename... Arguments>
     Object* insert(Arguments&&... arguments) {

@@ -60,6 +60,21 @@ TEST(HandleTable, finds_an_object_by_the_short_form_of_its_handle_only_while_it_
     EXPECT_EQ(table.find(handle_with(former)), one);
 }
 
+TEST(HandleTable, a_whole_look_up_takes_no_short_form) {
+    int living = 0;
+    Table table;
+    Counted* one = table.insert(living, 1);
+    const void* whole = Table::handle_of(*one);
+    constexpr std::uintptr_t kept = ((std::uintptr_t{1} << 32 << short_generation_bits) - 1);
+    const void* short_form = handle_with(short_handle | (bits_of(whole) & kept));
+    EXPECT_EQ(table.find_whole(whole), one);
+    EXPECT_EQ(table.find_whole(short_form), nullptr);
+    EXPECT_EQ(table.find_short(short_form), one);
+    table.remove(*one);
+    EXPECT_EQ(table.find_whole(whole), nullptr);
+    EXPECT_EQ(table.find_short(short_form), nullptr);
+}
+
 TEST(HandleTable, handles_differ_from_predefined_ones_and_small_numbers) {
     int living = 0;
     Table table;

@@ -71,7 +71,12 @@ class Collectives {
 
   private:
     // Whether this is the only rank. An intercommunicator has no slot, and always other ranks.
-    bool alone() const { return communicator_.size() == 1 && !communicator_.inter(); }
+    bool alone() const {
+        if (communicator_.peers() == 1) [[unlikely]] {
+            return !communicator_.inter();
+        }
+        return false;
+    }
     template <typename Solid>
     [[gnu::always_inline]] Path choose(Tag operation, MPI_Count bytes, const Solid& solid) const {
         return coll::choose(operation, bytes, engine_.rank(), communicator_, solid);

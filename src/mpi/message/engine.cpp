@@ -250,8 +250,11 @@ struct Engine::Arrivals {
     }
 
   private:
+    friend Engine;
     // A cell that is no eager message.
     static void other(Engine& engine, const transport::Arrival& arrival);
+    // The part of progress() behind its poll, which has brought something if `moved` says so.
+    [[gnu::noinline]] static bool go_on(Engine& engine, bool moved);
 };
 
 void Engine::Arrivals::other(Engine& engine, const transport::Arrival& arrival) {
@@ -267,37 +270,52 @@ void Engine::Arrivals::other(Engine& engine, const transport::Arrival& arrival) 
 }
 
 bool Engine::progress() {
-    Outbox& outbox = core_.outbox;
-    bool moved = outbox.takes_turns() ? core_.transport.poll(Arrivals{*this}, frames_per_turn)
-                                      : core_.transport.poll(Arrivals{*this});
-    if (!outbox.empty()) [[unlikely]] {
-        moved |= sender_.push();
+    const bool moved = core_.transport.poll(Arrivals{*this}, core_.outbox.takes_turns()
+                                                                 ? frames_per_turn
+                                                                 : transport::cells_taken_per_poll);
+    // Most calls have nothing else to do. The rest is out of line, so that they save few registers.
+    if (!core_.outbox.empty() || !direct_.empty() || !core_.transport.offers().empty() ||
+        !stepping_.empty() || !withdrawals_.empty()) [[unlikely]] {
+        return Arrivals::go_on(*this, moved);
+    }
+    if (moved) {
+        core_.rank.wake_threads();
+    }
+    return moved;
+}
+
+bool Engine::Arrivals::go_on(Engine& engine, bool moved) {
+    Outbox& outbox = engine.core_.outbox;
+    Sender& sender = engine.sender_;
+    auto& transport = engine.core_.transport;
+    if (!outbox.empty()) {
+        moved |= sender.push();
         // Data with gaps is sent and received in alternating parts (Sender::part_limit).
         for (std::uint32_t turn = 1; outbox.takes_turns() && turn < turns_at_once; ++turn) {
-            core_.transport.poll(Arrivals{*this}, frames_per_turn);
-            sender_.push();
+            transport.poll(Arrivals{engine}, frames_per_turn);
+            sender.push();
         }
     }
-    if (!direct_.empty()) [[unlikely]] {
-        moved |= sender_.run_direct();
+    if (!engine.direct_.empty()) {
+        moved |= sender.run_direct();
     }
-    if (!core_.transport.offers().empty()) [[unlikely]] {
-        moved |= core_.transport.offers().help();
+    if (!transport.offers().empty()) {
+        moved |= transport.offers().help();
     }
-    if (!stepping_.empty()) [[unlikely]] {
-        moved |= stepping_.run();
+    if (!engine.stepping_.empty()) {
+        moved |= engine.stepping_.run();
     }
-    if (!withdrawals_.empty()) [[unlikely]] {
-        moved |= withdrawals_.look_for_left([this] {
-            if (!core_.transport.poll_what_is_sent(Arrivals{*this})) {
+    if (!engine.withdrawals_.empty()) {
+        moved |= engine.withdrawals_.look_for_left([&] {
+            if (!transport.poll_what_is_sent(Arrivals{engine})) {
                 return false;
             }
-            sender_.run_direct();
+            sender.run_direct();
             return true;
         });
     }
     if (moved) {
-        core_.rank.wake_threads();
+        engine.core_.rank.wake_threads();
     }
     return moved;
 }

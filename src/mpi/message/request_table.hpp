@@ -56,7 +56,10 @@ class RequestTable {
     // The request of a handle of the program; null when it is none. A request that was freed before
     // it completed exists, but not for the program, unless it is generalised and to be completed.
     Request* held(const void* handle) const {
-        Request* request = table_.find(handle);
+        Request* request = table_.find_whole(handle);
+        if (request == nullptr) [[unlikely]] {
+            request = table_.find_short(handle);
+        }
         return request != nullptr && request->fate == Fate::abandoned &&
                        request->operation != Operation::generalised
                    ? nullptr
@@ -71,7 +74,7 @@ class RequestTable {
 
     // By the handle that has travelled with messages; null: that request has ended.
     Request* of_token(Token token) const {
-        return table_.find(reinterpret_cast<const void*>(token));
+        return table_.find_whole(reinterpret_cast<const void*>(token));
     }
     static void* handle_of(const Request& request) {
         return HandleTable<Request>::handle_of(request);

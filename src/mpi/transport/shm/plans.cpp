@@ -55,7 +55,7 @@ bool Plans::goes_direct(const Channel& channel, const Outline& outline,
                              : !is_streamed(channel) || CopyMethodClass::has(outline.bytes);
 }
 
-Plan Plans::plan(const Channel& channel, const Outline& outline) const {
+Plan Plans::plan_by_choice(const Channel& channel, const Outline& outline) const {
     // Read once: the receiver may change its advice at any time.
     const bool chooses = has_choice(channel, outline);
     const CopyMethod chosen_method = chooses ? method(channel, outline.bytes) : CopyMethod::push;

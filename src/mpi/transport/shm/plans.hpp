@@ -26,7 +26,12 @@ class Plans {
     // --- The sender's half
 
     // Plans a message that may take time, or has to.
-    Plan plan(const Channel& channel, const Outline& outline) const;
+    Plan plan(const Channel& channel, const Outline& outline) const {
+        if (outline.meets && !CopyMethodClass::is_long(outline.bytes)) {
+            return {.move = channel.same_space ? Move::direct : Move::get}; // nothing to choose
+        }
+        return plan_by_choice(channel, outline);
+    }
     // Plans a message that fits a block: it is pushed whatever copy method has been chosen, so it
     // is counted but not measured. `choosable`: its data is in one piece.
     static Plan plan_block(const Channel& channel, std::uint64_t bytes, bool choosable);
@@ -87,6 +92,7 @@ class Plans {
     static OwnCopyMethods* writing_for(Channel& channel);
 
   private:
+    Plan plan_by_choice(const Channel& channel, const Outline& outline) const;
     // The method of the next message of this size.
     static CopyMethod method(const Channel& channel, std::uint64_t bytes);
     // Whether several methods are open to a message.

@@ -143,11 +143,12 @@ class Image {
     std::uint64_t processor_ns();
     // How many there are beside the calling one.
     std::size_t other_threads();
-    // Around a fork; instead of the second, in the child, which has the calling thread only.
+    // A fork holds the lock of the threads; the child, which has the calling thread only, renews it
+    // instead of unlocking.
     void lock_for_fork() { threads_lock_.lock(); }
     void unlock_after_fork() { threads_lock_.unlock(); }
     void renew_locks();
-    // Counts those that have all but ended: a futex.
+    // A futex that counts the threads that have all but ended.
     std::atomic<std::uint32_t> threads_ended{0};
 
     ThreadKeys& thread_keys() { return thread_keys_; }
@@ -165,7 +166,7 @@ class Image {
     ForkHandlers& fork_handlers() { return fork_handlers_; }
     LibcState& libc_state() { return libc_state_; }
 
-    // Whose it is, for the room above (runtime/process_ranks/process_ranks.hpp).
+    // The image's owner, for the room above (runtime/process_ranks/process_ranks.hpp).
     std::atomic<void*> owner{nullptr};
 
     // Arguments of constructors.

@@ -23,7 +23,7 @@ constexpr int crash_signals[] = {SIGSEGV, SIGBUS,  SIGFPE, SIGILL,
 // Room for the largest state of vector registers that a kernel saves, and a handler that prints.
 constexpr std::size_t signal_stack_bytes = 256 * 1024;
 
-// By ranks, and of the process's first threads only.
+// Stacks for signal handlers, by rank; each is for the first thread of the rank's process only.
 std::unique_ptr<Stack[]>& stacks() {
     static auto& only = *new std::unique_ptr<Stack[]>; // outlives everything
     return only;

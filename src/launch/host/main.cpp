@@ -222,7 +222,7 @@ std::vector<std::string> environment_of(const Start& start) {
     return environment;
 }
 
-// Its own; a rank that gets none ends.
+// Makes the rank's own image; a rank that gets none ends.
 warren_image* make_image(const Start& start) {
     const HostPlan& plan = *start.plan;
     const HostPlan::Rank& rank = plan.ranks[start.rank];

@@ -39,7 +39,7 @@ void write_report(const HostReport& report) {
     }
 }
 
-// By the main thread, whose descriptors no program can close or put something else in place of.
+// Hands the report to the main thread, whose descriptors no program can close or replace.
 void post(std::uint32_t rank, HostReport::Kind kind, int value) {
     Ranks& all = ranks();
     if (getpid() != all.process) {

@@ -16,7 +16,7 @@ void prepare_ranks(std::uint32_t count, int reports);
 // The rank to which the calling thread belongs, or no_rank.
 std::uint32_t rank_of_thread();
 
-// By the calling thread, before it has descriptors of its own.
+// Reports the start of a rank. Its thread calls this before it has descriptors of its own.
 void report_start(std::uint32_t rank);
 // The rank will run no more: closes the thread's descriptors, and ends the process with the last
 // rank.

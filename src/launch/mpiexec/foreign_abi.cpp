@@ -21,7 +21,7 @@ struct Library {
     Abi abi;
 };
 
-// Also libraries for Fortran and C++, which need the first ones.
+// The MPI libraries, and those for Fortran and C++, which need them.
 constexpr Library libraries[] = {
     {"libmpi_abi.so", Abi::standard},     {"libmpi.so.12", Abi::mpich},
     {"libmpich.so.12", Abi::mpich},       {"libmpifort.so.12", Abi::mpich},
@@ -45,7 +45,7 @@ struct Visit {
     image::FilePointer file;
     std::vector<image::FilePointer> askers;
 
-    // That file first: what find_library wants.
+    // The file, then those that asked for it: the order that find_library wants.
     std::vector<const image::ElfFile*> chain() const {
         std::vector<const image::ElfFile*> files = {file.get()};
         for (auto asker = askers.rbegin(); asker != askers.rend(); ++asker) {
@@ -72,7 +72,8 @@ std::string folder_of(Abi abi, const std::string& own_folder) {
     if (abi != Abi::standard) {
         return folder + (abi == Abi::mpich ? "mpich-abi" : "openmpi-abi");
     }
-    // It holds links. A wheel, which can't have any, has nothing but Warren's beside the library.
+    // This folder holds links. A wheel can't have links, and has nothing but Warren's files beside
+    // the library.
     const std::string links = folder + "standard-abi";
     return access(links.c_str(), X_OK) == 0 ? links : folder;
 }

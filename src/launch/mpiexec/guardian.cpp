@@ -155,7 +155,8 @@ Error Guardian::start(const node::Segment& segment, const std::string& job) {
         close(answer[0]);
         guard(segment, job, lifeline[0], answer[1], mpiexec);
     }
-    // Both sides do it: whoever comes first, the group is there when the ranks join.
+    // Parent and child both make the group, so that it is there when the ranks join, whoever comes
+    // first.
     setpgid(pid_, pid_);
     close(lifeline[0]);
     close(answer[1]);

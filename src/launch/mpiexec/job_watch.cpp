@@ -234,7 +234,7 @@ void JobWatch::tell_of_end(const std::vector<std::uint32_t>& ended) {
     }
     node::SegmentHeader& header = job_.segment.header();
     header.ended_ranks.fetch_add(static_cast<std::uint32_t>(ended.size()));
-    // As this process is none of those that sleepers fence for (mpi/rank/doorbell.hpp).
+    // Sleeping ranks don't fence for this process (mpi/rank/doorbell.hpp), so it fences itself.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     for (std::uint32_t rank = 0; rank < job_.segment.ranks(); ++rank) {
         Doorbell::ring(header, job_.segment.slot(rank).doorbell);

@@ -33,7 +33,7 @@ class JobWatch {
     const sigset_t& former_signals() const { return former_signals_; } // that were blocked
     int signals() const { return signals_; }
 
-    // Until the last process has ended, and its output a little later.
+    // Watches until the last process has ended, and its output a little later.
     void run();
     // Ends the ranks because of a failure; the first one's message is told.
     void end_job(int exit_code, const std::string& message);

@@ -41,7 +41,7 @@ struct LoadSample {
     std::uint32_t balancings = 0;
     double first_imbalance = 0;
     double later_imbalance = 0;
-    // That have followed ranks to other NUMA nodes, and that could not.
+    // Pages that have followed ranks to other NUMA nodes, and pages that could not.
     std::uint64_t pages_moved = 0;
     std::uint64_t pages_stayed = 0;
 

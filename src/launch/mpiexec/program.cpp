@@ -140,7 +140,7 @@ void Environment::set(const EnvironmentSetting& setting) {
     entries_.push_back(start + setting.value);
 }
 
-// Behind the user's own libraries.
+// Adds the library behind the user's own.
 void Environment::preload(const std::string& library) {
     const std::string start = "LD_PRELOAD=";
     for (std::string& entry : entries_) {

@@ -29,7 +29,7 @@ struct Candidate {
     std::uint64_t distance = 0; // among equals the nearer is named first
 };
 
-// Behind all that have a value, and equal to each other.
+// A memory without a value comes behind all that have one; such memories are equal.
 inline constexpr std::uint64_t no_value = std::numeric_limits<std::uint64_t>::max();
 
 struct Column {

@@ -21,7 +21,7 @@ Error kind_of(const Machine& machine, const Criteria& criteria, Kind& kind);
 
 // Whether this system has a reserve of the pages that criteria ask for, if they ask for such:
 // ERR_ARG: no pages of that size; ERR_FULL: none are set apart; ERR_SYSTEM: the system is too old.
-// That a node's is used up is found when placing.
+// Placing finds out when a node's reserve is used up.
 Error check_reserve(const Criteria& criteria);
 
 // Finds out. Errors: see heap_for.

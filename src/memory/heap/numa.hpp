@@ -28,7 +28,7 @@ struct NodeSet {
 // The nodes that the process may have memory of (its cpuset's): asked of the kernel, or, where a
 // filter of the container forbids that, read. Node 0 where the kernel does not say.
 NodeSet allowed_nodes();
-// As the process's status says; `root` is "" but in tests.
+// The nodes that the process's status names; `root` is "" but in tests.
 NodeSet nodes_of_status(const char* root);
 
 // Bytes of the node's memory that nobody uses, from sysfs; -1 when it is not known. Where one node

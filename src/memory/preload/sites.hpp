@@ -20,13 +20,13 @@
 
 namespace warren::memory {
 
-// Before the first look-up; the plan stays.
+// Prepares look-ups; called before the first. The plan stays.
 void start_sites(const Plan& plan);
 
 // A bit for each rule of the plan whose site fits the address.
 std::uint64_t rules_of_site(const void* address);
 
-// Around fork.
+// A fork holds the lock of the sites.
 void lock_sites();
 void unlock_sites();
 

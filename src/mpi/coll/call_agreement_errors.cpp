@@ -33,7 +33,7 @@ Error CallAgreement::inequality() {
                     "the ranks' calls of collective operations have not matched on this "
                     "communicator: it can have none any more (free it)");
     }
-    // By Tag.
+    // Names of operations; Tag is the index.
     constexpr const char* names[] = {"?",
                                      "barrier",
                                      "bcast",

@@ -58,7 +58,7 @@ inline bool wait(CallAgreement& call, int rank, std::uint64_t operation) {
     return waits;
 }
 
-// In an operation in which all wait for all.
+// Waits for all ranks, in an operation in which all wait for all.
 void wait_for_all(CallAgreement& call, std::uint64_t operation);
 
 // ArrivalWait: one operation in which all ranks wait for all. Construct it, await each other rank,

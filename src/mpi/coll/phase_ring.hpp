@@ -127,7 +127,7 @@ class PhaseRing {
     std::byte* line_data(std::uint64_t operation, int rank) const {
         return slot().memory.line(operation, rank).data;
     }
-    // In a counted slot: the same of the last to come, which the others read.
+    // In a counted slot, the data of the rank that comes last, which the others read.
     std::byte* published_data(std::uint64_t operation) const {
         return slot().memory.published(operation).data;
     }

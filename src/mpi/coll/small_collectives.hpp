@@ -38,7 +38,7 @@ class SmallCollectives {
     // This rank's part of a call can't be done, as it alone knows: tells the others.
     void refuse();
 
-    // As CallAgreement's. At the end of a call.
+    // CallAgreement's functions, called at the end of a call.
     Error outcome() { return ring_.call().outcome(); }
     bool unequal() const { return ring_.call().unequal(); }
 

@@ -304,7 +304,7 @@ Error comm_create(Context& context, comm::Communicator& comm, comm::Group& group
         if (Error error = members_of(comm, group, members)) {
             return error;
         }
-        // Those of the group, in its order.
+        // The new group has the members of `group`, in its order.
         return split_inter(context, comm, group.rank == MPI_UNDEFINED ? MPI_UNDEFINED : 0,
                            group.rank, newcomm);
     }
@@ -312,7 +312,7 @@ Error comm_create(Context& context, comm::Communicator& comm, comm::Group& group
     int colour = MPI_UNDEFINED;
     Error wrong = first_member_of(comm, group, colour);
     comm::Communicator* made = nullptr;
-    // Who has made a mistake must not stop the others.
+    // A rank with a wrong argument takes part, so that the others do not wait for it.
     Error error =
         make_of_colour(context, comm, wrong || group.rank == MPI_UNDEFINED ? MPI_UNDEFINED : colour,
                        group.rank, made);

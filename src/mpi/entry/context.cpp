@@ -147,7 +147,7 @@ void close_context() {
     Rank& rank = context->rank;
     rank.slot.state.store(node::RankStage::finalised, std::memory_order_release);
     // Who has cancelled a send to this rank learns so that nobody answers (the fence pairs with
-    // Withdrawals::find_left's), and who waits for room for an answer that nobody takes it.
+    // Withdrawals::find_left's), and who waits for space for an answer that nobody takes it.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (rank.bootstrap().read(node::JobCount::withdrawing) != 0 ||
         transport::queue_ends_of(rank.slot).space_wanted.load(std::memory_order_relaxed) != 0)

@@ -113,7 +113,7 @@ Error start_agreement(Context& context, comm::Communicator& comm, const comm::Co
                                         .sends = {}};
     const int rank = group.rank();
     const int size = group.size();
-    // Those under way at once have tags of their own.
+    // Duplications of a communicator that are under way at once have different tags.
     duplication->envelope = {.context = group.collective_context(),
                              .source = rank,
                              .tag = static_cast<int>(coll::Tag::duplicate) +

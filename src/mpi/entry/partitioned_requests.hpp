@@ -24,7 +24,7 @@ struct Announcement {
     std::int64_t partition_bytes;
 };
 
-// Both kinds.
+// The common part of partitioned sends and receives.
 struct Partitioned {
     Partitioned(bool is_send, const message::Buffer& one_partition, int count)
         : sends(is_send), partition(one_partition), partitions(count) {}

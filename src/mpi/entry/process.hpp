@@ -33,7 +33,7 @@ struct Process {
     std::vector<Booleans> fortran_booleans;
 };
 
-// That of the calling thread's rank (an MPI process), made if need be.
+// The state of the calling thread's rank (an MPI process), made if need be.
 Process& find_process();
 
 // Ends it if the program has nothing left in it.

@@ -21,8 +21,9 @@ inline void release(Context& context, comm::Communicator& communicator) {
     }
 }
 
-// Whose error handler hears of the failure of the call that runs: a request's communicator instead
-// of the call's own. Keeps it alive until then. Null: the call's own again. Under the rank's lock.
+// Sets the communicator whose error handler hears of a failure of the running call: a request's
+// instead of the call's own. It is kept alive until then. Null: the call's own again. Under the
+// rank's lock.
 void set_failed_on(Context& context, comm::Communicator* communicator);
 
 // MPI_Comm_dup: error handler, info (`copy_info`) and the attributes that their functions want

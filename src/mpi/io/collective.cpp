@@ -504,7 +504,7 @@ Error File::collective(Access& access, MPI_Count& bytes) {
     return carry_out(access, true, bytes);
 }
 
-// By the shared pointer, one rank's data behind that of the ranks before it.
+// Accesses at the shared pointer; a rank's data follows that of the ranks before it.
 Error File::ordered(Access& access, MPI_Count& bytes) {
     bytes = 0;
     access.pointer = Pointer::shared;

@@ -19,7 +19,7 @@ class OrphanedTest : public testing::TestWithParam<std::uint32_t> {};
 // Cores: many (pair rings, spinning) or one (queue, yielding, sleeping).
 INSTANTIATE_TEST_SUITE_P(Cores, OrphanedTest, testing::Values(64, 1));
 
-TEST_P(OrphanedTest, a_send_that_waits_for_room_and_is_orphaned_never_leaves) {
+TEST_P(OrphanedTest, a_send_that_waits_for_space_and_is_orphaned_never_leaves) {
     Node node(2, GetParam());
     std::atomic<int> sent{0};
     constexpr std::size_t bytes = 1000;

@@ -111,7 +111,7 @@ struct WantedData {
     std::uint64_t passes;
 };
 
-// Beside the first block of a stream.
+// Precedes the data in the first block of a stream.
 struct StreamHead {
     std::uint64_t total; // of the message; of an answer: of this stream
     Token token;         // the sender's request; of an answer: the receiver's

@@ -72,7 +72,7 @@ class RequestTable {
         table_.for_each(visit);
     }
 
-    // By the handle that has travelled with messages; null: that request has ended.
+    // Finds a request by the handle that has travelled with messages; null: the request has ended.
     Request* of_token(Token token) const {
         return table_.find_whole(reinterpret_cast<const void*>(token));
     }

@@ -65,7 +65,7 @@ struct alignas(64) JobLoad {
     std::atomic<std::uint64_t> pages_stayed; // although they should have been
 };
 
-// Where the parts are; null: there are none.
+// Addresses of the table's parts; null: there is no table.
 struct LoadTable {
     JobLoad* job = nullptr;
     WorkerLoad* workers = nullptr;
@@ -75,7 +75,7 @@ struct LoadTable {
     static constexpr std::size_t bytes(std::size_t ranks) {
         return sizeof(JobLoad) + workers_kept * sizeof(WorkerLoad) + ranks * sizeof(RankLoad);
     }
-    // In memory of as many bytes, aligned to 64.
+    // Lays the table out in memory of bytes() bytes, aligned to 64.
     static LoadTable at(std::byte* memory) {
         auto* job = reinterpret_cast<JobLoad*>(memory);
         auto* workers = reinterpret_cast<WorkerLoad*>(job + 1);
@@ -90,7 +90,7 @@ inline void add(std::atomic<std::uint64_t>& counter, std::uint64_t more) {
     counter.store(counter.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
 }
 
-// By the rank that sends, under its lock.
+// Counts a message; called by the rank that sends, under its lock.
 inline void count_message(RankLoad& load, std::uint32_t peer, std::uint64_t bytes) {
     for (std::uint32_t probe = 0; probe < peer_probes; ++probe) {
         PeerTraffic& traffic = load.peers[(peer + probe) % peers_kept];

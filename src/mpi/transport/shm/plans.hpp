@@ -61,7 +61,7 @@ class Plans {
         }
         return plan.open ? Stamp::receivers_choice : 0;
     }
-    // It has been sent.
+    // Counts a message of this plan that has been sent.
     static void sent(Channel& channel, const Plan& plan, std::uint64_t bytes) {
         if (plan.counts) {
             count(channel, bytes);

@@ -40,8 +40,8 @@ inline constexpr std::size_t idle_part_kept = 16;
 inline constexpr std::uint64_t again_within_ns = 100'000'000;
 inline constexpr std::size_t most_more_idle_pages = 112 * 1024 * 1024 / page_bytes;
 inline constexpr std::uint64_t more_idle_for_ns = 1'000'000'000;
-// Of the idle pages, all threads together may keep most_lent_bytes as large blocks, and the heap
-// keeps least_idle_pages_kept.
+// All threads together may keep most_lent_bytes of the idle pages as large blocks; the heap keeps
+// least_idle_pages_kept.
 inline constexpr std::size_t most_lent_bytes = 16 * 1024 * 1024;
 inline constexpr std::size_t least_idle_pages_kept = 4 * 1024 * 1024 / page_bytes;
 

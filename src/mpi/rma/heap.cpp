@@ -37,8 +37,8 @@ std::uint64_t available_bytes() {
 // Smaller windows are not worth the look.
 constexpr std::uint64_t looked_for_bytes = std::uint64_t{1} << 20;
 
-// Of the lists, which are under the mutex. Stores are in order for who takes the mutex over from a
-// rank that has been killed.
+// Memory orders for the lists, which the mutex protects. Stores are in order for a rank that takes
+// the mutex over from a rank that has been killed.
 constexpr auto relaxed = std::memory_order_relaxed;
 constexpr auto in_order = std::memory_order_release;
 

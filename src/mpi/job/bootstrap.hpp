@@ -69,6 +69,8 @@ class Bootstrap {
     // A number for a communicator of so many members (ContextIds): an even context, 0 when there is
     // none. Each member gives it back; the last one gets the entry's `slot`, else 0.
     virtual std::uint32_t take_context(std::uint32_t members) = 0;
+    // As above, for a communicator whose members are on several nodes.
+    virtual std::uint32_t take_spanning_context() = 0;
     [[nodiscard]] virtual std::uint32_t give_back_context(std::uint32_t context) = 0;
 
     // Adds to a count and returns what it is then; a full fence. Ranks of the node that wait for

@@ -1,6 +1,7 @@
 #include "mpi/job/context_ids.hpp"
 
 #include "base/page.hpp"
+#include "mpi/job/node_map.hpp"
 
 namespace warren::node {
 
@@ -28,6 +29,10 @@ bool commit_up_to(const Segment& segment, ContextStock& stock, std::uint32_t ind
     return true;
 }
 
+bool is_one_node(const Segment& segment) {
+    return segment.at(node_place)->nodes == 1;
+}
+
 } // namespace
 
 std::uint32_t ContextIds::take(const Segment& segment, std::uint32_t members) {
@@ -44,7 +49,7 @@ std::uint32_t ContextIds::take(const Segment& segment, std::uint32_t members) {
                  std::memory_order_acq_rel, std::memory_order_acquire));
     if (index == 0) {
         index = stock.next.fetch_add(1, std::memory_order_relaxed);
-        if (index >= context_limit) {
+        if (index >= (is_one_node(segment) ? context_limit : first_spanning)) {
             stock.next.fetch_sub(1, std::memory_order_relaxed);
             return 0;
         }
@@ -61,9 +66,28 @@ std::uint32_t ContextIds::take(const Segment& segment, std::uint32_t members) {
     return lives << (index_bits + 1) | index << 1;
 }
 
+std::uint32_t ContextIds::take_spanning(const Segment& segment) {
+    const NodePlace& place = *segment.at(node_place);
+    const std::uint64_t taken =
+        segment.at(context_stock)->spanning.fetch_add(1, std::memory_order_relaxed);
+    const std::uint64_t number = taken * place.nodes + place.node;
+    constexpr std::uint32_t low_bits = index_bits - 1;
+    if (number >> (11 + low_bits) != 0) { // bits 31…21 and the lower ones of the index
+        segment.at(context_stock)->spanning.fetch_sub(1, std::memory_order_relaxed);
+        return 0;
+    }
+    const auto low = static_cast<std::uint32_t>(number) & ((1u << low_bits) - 1);
+    const auto high = static_cast<std::uint32_t>(number >> low_bits);
+    return high << (index_bits + 1) | (first_spanning | low) << 1;
+}
+
+bool ContextIds::is_spanning(const Segment& segment, std::uint32_t context) {
+    return !is_one_node(segment) && index_of(context) >= first_spanning;
+}
+
 std::uint32_t ContextIds::give_back(const Segment& segment, std::uint32_t context) {
     const std::uint32_t index = index_of(context);
-    if (index < first_dynamic) {
+    if (index < first_dynamic || is_spanning(segment, context)) {
         return 0;
     }
     ContextEntry& entry = segment.at(contexts)[index];

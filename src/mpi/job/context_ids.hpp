@@ -7,6 +7,8 @@
 //                 is not taken for one of a later communicator
 //     bits 20…1   index in the node segment's table, which grows with the most that have lived
 //     bit 0       point-to-point or collective
+// Communicators of several nodes have numbers that are never used again, each node its own ones:
+// each index from first_spanning on, which a job of several nodes leaves free for them.
 // Indices below first_dynamic need no agreement (mpi/comm/communicator.hpp).
 //
 // Thread rule: by any rank, without locks. Invariant: a number is in the free list or has users.
@@ -35,6 +37,7 @@ struct ContextStock {
     std::atomic<std::uint32_t> next;
     std::atomic<std::uint64_t> free;
     std::atomic<std::uint32_t> committed; // entries that have memory
+    std::atomic<std::uint32_t> spanning;  // numbers taken for communicators of several nodes
 };
 inline constexpr RegionId<ContextStock> context_stock{14};
 
@@ -42,6 +45,10 @@ class ContextIds {
   public:
     // The even context of a number for `members` ranks. 0 when there is none, or memory is out.
     static std::uint32_t take(const Segment& segment, std::uint32_t members);
+
+    // For a communicator of several nodes; 0: there is none left.
+    static std::uint32_t take_spanning(const Segment& segment);
+    static bool is_spanning(const Segment& segment, std::uint32_t context);
 
     // Gives up one member's share; contexts that are not from take() have none. The last member
     // gets what the entry's `slot` was, to free it; else 0.
@@ -56,6 +63,7 @@ class ContextIds {
 
   private:
     static constexpr std::uint32_t index_bits = 20;
+    static constexpr std::uint32_t first_spanning = 1 << (index_bits - 1);
     static_assert(context_limit == 1 << index_bits);
 
     static std::uint32_t index_of(std::uint32_t context) {

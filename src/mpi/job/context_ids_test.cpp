@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "mpi/job/node_map.hpp"
+
 namespace warren::node {
 namespace {
 
@@ -35,6 +37,29 @@ TEST(ContextIds, AreEvenAndDistinctWhileTheyLive) {
         ASSERT_EQ(live.count(context), 0u);
         ASSERT_TRUE(live.count(context - (1u << 21)) == 1);
     }
+}
+
+TEST(ContextIds, OfCommunicatorsOfSeveralNodesAreDistinctInTheJob) {
+    std::set<std::uint32_t> taken;
+    for (std::uint32_t node = 0; node < 3; ++node) {
+        Segment segment;
+        Error error = Segment::create({.ranks = 2, .cores = 1, .nodes = 3}, segment);
+        ASSERT_FALSE(error);
+        segment.at(node_place)->node = node;
+        for (int i = 0; i < 1000; ++i) {
+            const std::uint32_t context = ContextIds::take_spanning(segment);
+            ASSERT_TRUE(ContextIds::is_spanning(segment, context));
+            ASSERT_EQ(context % 2, 0u);
+            ASSERT_TRUE(taken.insert(context).second);
+            ASSERT_EQ(ContextIds::give_back(segment, context), 0u);
+        }
+        // Of the node's own communicators.
+        EXPECT_FALSE(ContextIds::is_spanning(segment, ContextIds::take(segment, 1)));
+        // There is an end.
+        segment.at(context_stock)->spanning.store((1u << 30) / 3 + 1);
+        EXPECT_EQ(ContextIds::take_spanning(segment), 0u);
+    }
+    EXPECT_FALSE(ContextIds::is_spanning(make_segment(2), *taken.begin()));
 }
 
 TEST(ContextIds, AreFreeAfterTheLastMember) {

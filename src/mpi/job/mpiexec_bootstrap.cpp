@@ -179,6 +179,10 @@ std::uint32_t MpiexecBootstrap::take_context(std::uint32_t members) {
     return ContextIds::take(segment_, members);
 }
 
+std::uint32_t MpiexecBootstrap::take_spanning_context() {
+    return ContextIds::take_spanning(segment_);
+}
+
 std::uint32_t MpiexecBootstrap::give_back_context(std::uint32_t context) {
     return ContextIds::give_back(segment_, context);
 }

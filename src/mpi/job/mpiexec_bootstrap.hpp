@@ -58,6 +58,7 @@ class MpiexecBootstrap : public Bootstrap {
     std::uint32_t enter_fence() override;
     bool fence_is_over(std::uint32_t number) const override;
     std::uint32_t take_context(std::uint32_t members) override;
+    std::uint32_t take_spanning_context() override;
     std::uint32_t give_back_context(std::uint32_t context) override;
     std::uint32_t add(JobCount count, std::int32_t change) override;
     std::uint32_t read(JobCount count) const override;

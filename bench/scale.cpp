@@ -264,7 +264,7 @@ Times time(Node& node, const Pattern& pattern) {
         std::uint32_t own = 0;
         for (std::size_t i = 0; i < members.size(); ++i) {
             table[i] = static_cast<std::uint32_t>(members[i]);
-            own = table[i] == world.world_rank(world.rank()) ? static_cast<std::uint32_t>(i) : own;
+            own = table[i] == world.endpoint(world.rank()) ? static_cast<std::uint32_t>(i) : own;
         }
         asm volatile("" : : "r"(table.get()), "r"(own) : "memory");
         best.plain_us = std::min(best.plain_us, 1e6 * (seconds() - start));

@@ -9,12 +9,27 @@
 
 namespace warren::coll {
 
-NewCommunicator take_new(Rank& rank, int members, Kind kind) {
+bool spans_nodes(const Rank& rank, const comm::RankMap& members) {
+    if (rank.size == rank.world_size) {
+        return false;
+    }
+    for (int member = 0; member < members.size(); ++member) {
+        if (members[member] >= rank.size) {
+            return true;
+        }
+    }
+    return false;
+}
+
+NewCommunicator take_new(Rank& rank, int members, Kind kind, bool spans) {
     NewCommunicator made;
-    const auto users = static_cast<std::uint32_t>(members);
-    made.context = rank.bootstrap().take_context(users);
+    const auto take = [&] {
+        return spans ? rank.bootstrap().take_spanning_context()
+                     : rank.bootstrap().take_context(static_cast<std::uint32_t>(members));
+    };
+    made.context = take();
     if (kind == Kind::inter && made.context != 0) {
-        made.local_context = rank.bootstrap().take_context(users);
+        made.local_context = take();
         if (made.local_context == 0) {
             made.context = 0; // lost with its users, which is the least of the worries then
         }
@@ -31,9 +46,11 @@ void give_back(Rank& rank, const NewCommunicator& agreed) {
     }
 }
 
-void expect_place(comm::Communicator& made) {
+void expect_place(const Rank& rank, comm::Communicator& made) {
     if (made.size() > 1 && !made.inter()) {
-        made.place.slot = comm::CollectivePlace::unknown;
+        made.place.slot = node::ContextIds::is_spanning(rank.segment, made.context())
+                              ? comm::CollectivePlace::none
+                              : comm::CollectivePlace::unknown;
     }
 }
 
@@ -52,7 +69,8 @@ Error check(const NewCommunicator& agreed) {
 Error agree_on_duplicate(message::Engine& engine, comm::Communicator& parent, Kind kind,
                          NewCommunicator& agreed) {
     if (parent.rank() == 0) {
-        agreed = take_new(engine.rank(), parent.size(), kind);
+        agreed =
+            take_new(engine.rank(), parent.size(), kind, spans_nodes(engine.rank(), parent.map()));
     }
     if (Error error = Collectives(engine, parent).bcast(bytes_of(&agreed, sizeof agreed), 0)) {
         return error;
@@ -68,7 +86,10 @@ Error agree_among(const Channel& channel, const std::vector<int>& members, Kind 
     const Buffer data = bytes_of(&agreed, sizeof agreed);
     const auto member = [&](int index) { return members[static_cast<std::size_t>(index)]; };
     if (own == 0) {
-        agreed = take_new(channel.engine().rank(), size, kind);
+        Rank& rank = channel.engine().rank();
+        const bool spans = std::any_of(members.begin(), members.end(),
+                                       [&](int its) { return channel.endpoint(its) >= rank.size; });
+        agreed = take_new(rank, size, kind, spans);
     }
     // A binomial tree over the members.
     int distance = 1;

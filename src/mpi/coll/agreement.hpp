@@ -25,12 +25,15 @@ struct NewCommunicator {
 
 enum class Kind : bool { intra, inter };
 
+// Whether some of these ranks are on other nodes.
+bool spans_nodes(const Rank& rank, const comm::RankMap& members);
 // Taken by the first rank of the new communicator, which has so many members in all.
-NewCommunicator take_new(Rank& rank, int members, Kind kind);
+NewCommunicator take_new(Rank& rank, int members, Kind kind, bool spans);
 // Gives up this rank's share, with the communicator's end or because it does not come to use it.
 void give_back(Rank& rank, const NewCommunicator& agreed);
-// A communicator that has its context from take_new() may find itself a collective slot.
-void expect_place(comm::Communicator& made);
+// A communicator of one node that has its context from take_new() may find itself a collective
+// slot.
+void expect_place(const Rank& rank, comm::Communicator& made);
 
 // From rank 0 of the parent to all of its ranks.
 Error agree_on_duplicate(message::Engine& engine, comm::Communicator& parent, Kind kind,

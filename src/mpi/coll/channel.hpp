@@ -21,6 +21,7 @@ class Channel {
 
     int rank() const { return communicator_.rank(); }
     message::Engine& engine() const { return engine_; }
+    std::uint32_t endpoint(int rank) const { return communicator_.endpoint(rank); }
 
     Error send(const Buffer& buffer, int to) const;
     Error receive(const Buffer& buffer, int from) const;

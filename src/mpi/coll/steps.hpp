@@ -91,7 +91,11 @@ class Steps {
     const comm::Communicator& communicator() const { return communicator_; }
     // Whether ranks take turns on their processors: then the number of waits of each rank counts
     // most.
-    bool crowded() const { return engine_.rank().oversubscribed(); }
+    // The same at all ranks, and so not asked where nodes may differ.
+    bool crowded() const {
+        const Rank& rank = engine_.rank();
+        return rank.oversubscribed() && rank.size == rank.world_size;
+    }
 
     // Which operation begins.
     virtual void name(Tag) {}

@@ -32,12 +32,11 @@ Communicator united_of(const Communicator& inter) {
 Communicators::Communicators(World own_world, TableShelf shelf)
     : own_world_(std::move(own_world)),
       shelf_(shelf),
-      world_(world_context, RankMap::affine(0, 1, static_cast<int>(own_world_.size())),
-             static_cast<int>(own_world_.rank())),
-      self_(self_context, RankMap::affine(own_world_.rank(), 1, 1), 0) {
+      world_(world_context, shared(own_world_.members()), static_cast<int>(own_world_.rank())),
+      self_(self_context, RankMap::affine(own_world_.endpoint(), 1, 1), 0) {
     world_.set_name("MPI_COMM_WORLD");
     self_.set_name("MPI_COMM_SELF");
-    world_.place.slot = 0;
+    world_.place.slot = own_world_.is_one_node() ? 0 : CollectivePlace::none;
 }
 
 MPI_Comm Communicators::handle_of(const Communicator& communicator) const {
@@ -61,15 +60,15 @@ MPI_Comm Communicators::communicator_of_integer(int integer) const {
 }
 
 Communicator* Communicators::insert(std::uint32_t context, const RankMap& map) {
-    return made_.insert(context, shared(map), map.find(world_rank()));
+    return made_.insert(context, shared(map), map.find(own_world_.endpoint()));
 }
 
 Communicator* Communicators::insert_inter(std::uint32_t context, std::uint32_t local_context,
                                           const RankMap& local, const RankMap& remote, bool first) {
-    return made_.insert(
-        context, shared(remote),
-        std::make_unique<Communicator>(local_context, shared(local), local.find(world_rank())),
-        first);
+    return made_.insert(context, shared(remote),
+                        std::make_unique<Communicator>(local_context, shared(local),
+                                                       local.find(own_world_.endpoint())),
+                        first);
 }
 
 void Communicators::destroy(Communicator& communicator) {
@@ -95,7 +94,7 @@ MPI_Group Communicators::insert_group(RankMap map, MPI_Session session) {
     if (map.size() == 0) {
         return MPI_GROUP_EMPTY;
     }
-    const Group* group = groups_.insert(shared(std::move(map)), world_rank(), session);
+    const Group* group = groups_.insert(shared(std::move(map)), own_world_.endpoint(), session);
     return group != nullptr ? handle_of(*group) : MPI_GROUP_NULL;
 }
 

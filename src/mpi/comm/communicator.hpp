@@ -3,7 +3,7 @@
 //
 // A communicator owns two contexts, one for the program's point-to-point messages and the next for
 // the library's collective ones, the same numbers at every member and at no other communicator of
-// the node that lives (mpi/job/context_ids.hpp); its first rank takes them.
+// the node, or the job, that lives (mpi/job/context_ids.hpp); its first rank takes them.
 //
 // An intercommunicator connects two groups. Its peers, which messages go to and come from, are the
 // remote group; and it has a local intracommunicator, unseen by the program, for what its library
@@ -88,8 +88,7 @@ class Communicator {
     // The ranks that messages go to and come from: the remote group of an intercommunicator.
     int peers() const { return map_.size(); }
     const RankMap& peer_map() const { return map_; }
-    // The world rank of peer 0 ≤ r < peers(); and where messages to it go.
-    std::uint32_t world_rank(int r) const { return map_[r]; }
+    // Where messages to peer 0 ≤ r < peers() go. For a peer on this node, it is its slot.
     std::uint32_t endpoint(int r) const { return World::endpoint_of(map_[r]); }
 
     bool inter() const { return local_ != nullptr; }
@@ -147,7 +146,6 @@ class Communicators {
     Communicator& world() { return world_; }
     Communicator& self() { return self_; }
     const World& own_world() const { return own_world_; }
-    std::uint32_t world_rank() const { return own_world_.rank(); }
 
     // The object of a handle; null for MPI_COMM_NULL and what is no communicator.
     Communicator* find(MPI_Comm handle) {

@@ -18,8 +18,8 @@ struct Group {
     MPI_Session session = MPI_SESSION_NULL; // that it comes from, if from one
 
     Group() = default;
-    Group(RankMap members, std::uint32_t own_world_rank, MPI_Session origin)
-        : map(std::move(members)), rank(map.find(own_world_rank)), session(origin) {}
+    Group(RankMap members, std::uint32_t own_endpoint, MPI_Session origin)
+        : map(std::move(members)), rank(map.find(own_endpoint)), session(origin) {}
 
     int size() const { return map.size(); }
 };

@@ -78,7 +78,7 @@ Error make_agreed(Context& context, const comm::RankMap& map, const coll::NewCom
         coll::give_back(context.rank, agreed);
         return fail(MPI_ERR_NO_MEM, "no memory for another communicator");
     }
-    coll::expect_place(*made);
+    coll::expect_place(context.rank, *made);
     return {};
 }
 

@@ -24,12 +24,13 @@ Context::Context(RankState& own_home, Enrolment&& enrolment)
     : rank_state(own_home),
       process(find_process()),
       rank(std::move(enrolment.segment), std::move(enrolment.bootstrap)),
-      messages(rank),
-      communicators(comm::World::on_one_node(rank.world_rank, rank.world_size),
+      messages(rank, enrolment.network),
+      communicators(comm::World::on(node::Endpoints(rank.segment), rank.world_rank),
                     comm::TableShelf(rank.segment)),
       window_server(messages),
       main_thread(kernel_thread()) {
     attributes.tag_ub = tag_limit;
+    attributes.wtime_is_global = rank.size == rank.world_size ? 1 : 0;
     attributes.universe_size = static_cast<int>(rank.world_size);
     attributes.application = static_cast<int>(rank.slot.application);
 }
@@ -49,7 +50,7 @@ Context::~Context() {
     if (file_error_handler != nullptr) {
         error_handlers.release(*file_error_handler);
     }
-    leave_job();
+    leave_job(rank_state);
 }
 
 Process& find_process() {

@@ -1,6 +1,7 @@
 #include "mpi/entry/enrolment.hpp"
 
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
@@ -9,7 +10,9 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
+#include "base/futex.hpp"
 #include "mpi.h"
 #include "mpi/entry/rank_state.hpp"
 #include "mpi/job/mpiexec_bootstrap.hpp"
@@ -31,6 +34,8 @@ struct Link {
     int book = -1; // of the other nodes; -1: there are none
     std::unique_ptr<node::PmiClient>
         pmi; // of a launcher that is not Warren's, until its rank is there
+    // To other nodes, if there are any: by the rank's number in the process, or one for all.
+    std::vector<std::unique_ptr<transport::fabric::Network>> networks;
 };
 
 constinit std::mutex link_mutex;
@@ -104,12 +109,53 @@ void watch_lifeline(int descriptor) {
     fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_ASYNC);
 }
 
-Error refuse_several_nodes(std::uint32_t nodes) {
-    return nodes == 1 ? Error{}
-                      : fail(MPI_ERR_OTHER,
-                             "the job has %u nodes, and MPI of this version of Warren works on "
-                             "one; programs without MPI can be started on several",
-                             nodes);
+// Fibres share their process's port. Ranks that are threads have one each, as processes: their
+// threads may have descriptors of their own (launch/host), and a port is made of descriptors.
+bool have_one_port() {
+    return fibres() != nullptr;
+}
+
+// The port to the job's other nodes for a rank of this process.
+Error open_network(Link& link, std::uint32_t number) {
+    const bool together = have_one_port();
+    std::unique_ptr<transport::fabric::Network>& network = link.networks[together ? 0 : number];
+    if (network != nullptr) {
+        return {};
+    }
+    const std::uint32_t first = together ? link.first_rank : link.first_rank + number;
+    std::unique_ptr<node::Bootstrap> names;
+    if (!link.pmi) {
+        names =
+            std::make_unique<node::MpiexecBootstrap>(link.segment, first, link.lifeline, link.book);
+    }
+    if (Error error = transport::fabric::Network::open(
+            link.segment, first, together ? link.ranks : 1, std::move(names), network)) {
+        return error;
+    }
+    if (link.segment.header().verbose != 0) {
+        std::fprintf(stderr, "warren: node %u: network: %s\n",
+                     link.segment.at(node::node_place)->node, network->why().c_str());
+    }
+    return {};
+}
+
+// Has others find a rank's port, if it has one of its own or is the first of those that share it.
+Error publish_network(const RankState& rank_state, Enrolment& made) {
+    return rank_state.number == 0 || !have_one_port() ? made.network->publish(*made.bootstrap)
+                                                      : Error{};
+}
+
+// Waits until all ranks of the job have come here, so that all addresses are known. Fibres let
+// others come.
+Error meet_others(node::Bootstrap& bootstrap) {
+    if (fibres() == nullptr) {
+        return bootstrap.fence();
+    }
+    const std::uint32_t fence = bootstrap.enter_fence();
+    while (!bootstrap.fence_is_over(fence)) {
+        give_way();
+    }
+    return {};
 }
 
 // Another launcher's rank: of Hydra, or of srun --mpi=pmi2.
@@ -123,7 +169,7 @@ Error join_by_pmi(Link& link) {
     }
     prctl(PR_SET_PTRACER, static_cast<unsigned long>(link.segment.header().launcher_pid), 0, 0, 0);
     link.pmi = std::move(client);
-    return refuse_several_nodes(link.segment.at(node::node_place)->nodes);
+    return {};
 }
 
 // The segment that mpiexec made, or one for a program started alone.
@@ -177,9 +223,6 @@ Error make_link(Link& link) {
         link.book = static_cast<int>(environment_number("WARREN_BOOK"));
         close_on_exec(link.book);
     }
-    if (Error error = refuse_several_nodes(place.nodes)) {
-        return error;
-    }
     link.first_rank = map.slot_of(world_rank);
     link.ranks = static_cast<std::uint32_t>(ranks);
     link.lifeline = static_cast<int>(lifeline);
@@ -200,7 +243,10 @@ void end_link() {
 
 } // namespace
 
-Error enrol(const RankState& rank_state, Enrolment& made) {
+namespace {
+
+// All but to wait for others.
+Error join_process(const RankState& rank_state, Enrolment& made) {
     if (!rank_state.bound) {
         return fail(MPI_ERR_OTHER,
                     "this process has several ranks (%s=%s), and the calling thread is none of "
@@ -213,9 +259,10 @@ Error enrol(const RankState& rank_state, Enrolment& made) {
         if (Error error = make_link(*link)) {
             return error;
         }
+        link->networks.resize(link->ranks);
         process_link = link.release();
     }
-    const Link& link = *process_link;
+    Link& link = *process_link;
     if (rank_state.number >= link.ranks) {
         return fail(MPI_ERR_OTHER, "the calling thread is rank %u of this process, which has %u",
                     rank_state.number, link.ranks);
@@ -239,18 +286,39 @@ Error enrol(const RankState& rank_state, Enrolment& made) {
         slot.pid.store(getpid(), std::memory_order_relaxed);
     }
     made.segment = link.segment;
+    if (link.segment.at(node::node_place)->nodes > 1) {
+        if (Error error = open_network(link, rank_state.number)) {
+            return error;
+        }
+        made.network = link.networks[have_one_port() ? 0 : rank_state.number].get();
+    }
     if (process_link->pmi) {
         made.bootstrap =
             std::make_unique<node::PmiBootstrap>(link.segment, rank, std::move(process_link->pmi));
-        return {};
+        if (made.network != nullptr) {
+            made.network->ask(made.bootstrap.get());
+        }
+    } else {
+        made.bootstrap =
+            std::make_unique<node::MpiexecBootstrap>(link.segment, rank, link.lifeline, link.book);
     }
-    made.bootstrap =
-        std::make_unique<node::MpiexecBootstrap>(link.segment, rank, link.lifeline, link.book);
-    return {};
+    return made.network != nullptr ? publish_network(rank_state, made) : Error{};
 }
 
-void leave_job() {
+} // namespace
+
+Error enrol(const RankState& rank_state, Enrolment& made) {
+    if (Error error = join_process(rank_state, made)) {
+        return error;
+    }
+    return made.network != nullptr ? meet_others(*made.bootstrap) : Error{};
+}
+
+void leave_job(const RankState& rank_state) {
     const std::lock_guard guard(link_mutex);
+    if (!have_one_port()) {
+        process_link->networks[rank_state.number].reset();
+    }
     if (++process_link->left == process_link->ranks) {
         end_link();
     }

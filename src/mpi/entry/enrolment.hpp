@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "mpi/job/bootstrap.hpp"
 #include "mpi/job/segment.hpp"
+#include "mpi/transport/fabric/network.hpp"
 
 namespace warren::mpi {
 
@@ -19,12 +20,13 @@ struct RankState;
 struct Enrolment {
     node::Segment segment;
     std::unique_ptr<node::Bootstrap> bootstrap;
+    transport::fabric::Network* network = nullptr; // null: the job has one node
 };
 
 // Enrols the calling thread's rank. An error says what is wrong with the environment.
 Error enrol(const RankState& rank_state, Enrolment& made);
 
-// A rank that has enrolled will not come back.
-void leave_job();
+// A rank that has enrolled will not come back. By its thread.
+void leave_job(const RankState& rank_state);
 
 } // namespace warren::mpi

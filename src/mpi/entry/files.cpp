@@ -48,6 +48,12 @@ Error file_open(Context& context, comm::Communicator& comm, const char* filename
     if (comm.inter()) {
         return fail(MPI_ERR_COMM, "comm is an intercommunicator");
     }
+    if (coll::spans_nodes(context.rank, comm.map())) {
+        return fail(MPI_ERR_UNSUPPORTED_OPERATION,
+                    "comm has ranks on several nodes: files of this version of Warren are for "
+                    "ranks of one node (MPI_Comm_split_type with MPI_COMM_TYPE_SHARED makes their "
+                    "communicators)");
+    }
     // The file gets a communicator of its own.
     comm::Communicator* own = nullptr;
     if (Error error = make_of_first(context, comm, comm.size(), own)) {

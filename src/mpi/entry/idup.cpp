@@ -24,7 +24,7 @@ struct Duplication {
     Request* receive = nullptr; // null at the root
     bool sending = false;
     message::Envelope envelope;          // of what is sent
-    std::vector<std::uint32_t> children; // world ranks
+    std::vector<std::uint32_t> children; // endpoints
     std::vector<Request*> sends;
     int error_class = MPI_SUCCESS;
 };
@@ -75,7 +75,7 @@ bool step(Request& request) {
     } else {
         duplication.context.communicators.set_contexts(
             *duplication.made, duplication.agreed.context, duplication.agreed.local_context);
-        coll::expect_place(*duplication.made);
+        coll::expect_place(duplication.context.rank, *duplication.made);
     }
     request.outcome.error_class = duplication.error_class;
     return true;
@@ -136,7 +136,8 @@ Error start_agreement(Context& context, comm::Communicator& comm, const comm::Co
     request->release = end;
     context.communicators.retain(made);
     if (rank == 0) {
-        duplication->agreed = coll::take_new(context.rank, size, kind);
+        duplication->agreed =
+            coll::take_new(context.rank, size, kind, coll::spans_nodes(context.rank, group.map()));
     } else {
         duplication->receive = engine.make();
         if (duplication->receive == nullptr) {

@@ -27,6 +27,17 @@ message::Buffer bytes_of(Processes& processes) {
                           static_cast<MPI_Count>(processes.size() * sizeof(std::uint32_t)));
 }
 
+// Where ranks of the world are for this node.
+Processes endpoints_of(const Context& context, const Processes& world_ranks) {
+    const node::Endpoints endpoints(context.rank.segment);
+    Processes made;
+    made.reserve(world_ranks.size());
+    for (const std::uint32_t rank : world_ranks) {
+        made.push_back(endpoints.of(rank));
+    }
+    return made;
+}
+
 Error send_introduction(const coll::Channel& channel, Introduction own, Processes& processes,
                         int to) {
     if (Error error = channel.send(coll::bytes_of(&own, sizeof own), to)) {
@@ -55,14 +66,15 @@ Error introduce(Context& context, const comm::Communicator& local_comm,
         return fail(MPI_ERR_RANK, "remote_leader = %d is not in 0 … %d", remote_leader,
                     peer->peers() - 1);
     }
+    const node::Endpoints endpoints(context.rank.segment);
     const std::uint32_t own = context.rank.world_rank;
-    const std::uint32_t other = peer->world_rank(remote_leader);
-    if (local_comm.map().rank_of(other) != MPI_UNDEFINED) {
+    const std::uint32_t other = endpoints.world_rank(peer->endpoint(remote_leader));
+    if (local_comm.map().rank_of(peer->endpoint(remote_leader)) != MPI_UNDEFINED) {
         return fail(MPI_ERR_RANK, "remote_leader = %d is in the local group", remote_leader);
     }
     Processes members;
     for (int rank = 0; rank < local_comm.size(); ++rank) {
-        members.push_back(local_comm.map()[rank]);
+        members.push_back(endpoints.world_rank(local_comm.map()[rank]));
     }
     Introduction introduction{.members = local_comm.size(), .first = 0, .agreed = {}};
     const coll::Channel channel(context.messages, *peer, coll::Tag::create_inter,
@@ -73,8 +85,11 @@ Error introduce(Context& context, const comm::Communicator& local_comm,
         if (Error error = receive_introduction(channel, remote, processes, remote_leader)) {
             return error;
         }
-        introduction.agreed =
-            coll::take_new(context.rank, local_comm.size() + remote.members, coll::Kind::inter);
+        const bool spans =
+            coll::spans_nodes(context.rank, local_comm.map()) ||
+            coll::spans_nodes(context.rank, comm::RankMap::of(endpoints_of(context, processes)));
+        introduction.agreed = coll::take_new(context.rank, local_comm.size() + remote.members,
+                                             coll::Kind::inter, spans);
         remote.agreed = introduction.agreed;
         remote.first = 1;
         return send_introduction(channel, introduction, members, remote_leader);
@@ -163,8 +178,9 @@ Error connect(Context& context, comm::Communicator& local_comm, int local_leader
     if (remote.agreed.context == 0) {
         return fail(MPI_ERR_NO_MEM, "no number for another communicator");
     }
-    return make_agreed_inter(context, local_comm.map(), comm::RankMap::of(processes),
-                             remote.first != 0, remote.agreed, made);
+    return make_agreed_inter(context, local_comm.map(),
+                             comm::RankMap::of(endpoints_of(context, processes)), remote.first != 0,
+                             remote.agreed, made);
 }
 
 Error intercomm_merge(Context& context, comm::Communicator& intercomm, int high,

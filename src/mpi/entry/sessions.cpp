@@ -51,11 +51,11 @@ constexpr const char* sets[] = {world_set, own_set};
 // The processes of a set; names of this scheme do not depend on case.
 Error find_set(const Context& context, const char* name, comm::RankMap& members) {
     if (strcasecmp(name, world_set) == 0) {
-        members = comm::RankMap::affine(0, 1, static_cast<int>(context.rank.world_size));
+        members = context.communicators.own_world().members();
         return {};
     }
     if (strcasecmp(name, own_set) == 0) {
-        members = comm::RankMap::affine(context.rank.world_rank, 1, 1);
+        members = comm::RankMap::affine(context.rank.index, 1, 1);
         return {};
     }
     return fail(MPI_ERR_ARG, "\"%s\" is not the name of a process set", name);
@@ -64,10 +64,8 @@ Error find_set(const Context& context, const char* name, comm::RankMap& members)
 // A communicator of the whole job that exists everywhere without having been made: what others are
 // made over.
 comm::Communicator common_ground(const Context& context) {
-    return comm::Communicator(
-        comm::groups_context,
-        comm::RankMap::affine(0, 1, static_cast<int>(context.rank.world_size)),
-        static_cast<int>(context.rank.world_rank));
+    return comm::Communicator(comm::groups_context, context.communicators.own_world().members(),
+                              static_cast<int>(context.rank.world_rank));
 }
 
 // A number for a name, by which concurrent calls are told apart (FNV-1a).
@@ -96,7 +94,7 @@ Error make_of_group(Context& context, const comm::Group& group, const char* stri
     std::vector<int> members;
     members.reserve(static_cast<std::size_t>(group.size()));
     for (int rank = 0; rank < group.size(); ++rank) {
-        members.push_back(static_cast<int>(group.map[rank]));
+        members.push_back(ground.map().rank_of(group.map[rank]));
     }
     return make_of_members(
         context, ground, members,
@@ -265,7 +263,7 @@ Error intercomm_create_from_groups(Context& context, comm::Group& local_group, i
     if (local_group.rank == local_leader) {
         const comm::Group* remote = context.communicators.find(remote_group);
         if (remote != nullptr && remote_leader >= 0 && remote_leader < remote->size()) {
-            other = static_cast<int>(remote->map[remote_leader]);
+            other = context.communicators.own_world().members().rank_of(remote->map[remote_leader]);
         }
     }
     comm::Communicator* local = nullptr;

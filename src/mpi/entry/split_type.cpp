@@ -19,31 +19,39 @@ using node::HardwarePlace;
 
 constexpr const char* resource_key = "mpi_hw_resource_type";
 
-// The colour of the instance of a resource that this rank runs on; MPI_UNDEFINED if it may run on
-// several, or there is no such resource.
-int colour_of(const HardwarePlace& place, Hardware kind) {
-    const std::int32_t instance = place.instance[static_cast<int>(kind)];
-    return instance == HardwarePlace::several ? MPI_UNDEFINED : instance;
+int node_of(const Context& context) {
+    return static_cast<int>(context.rank.bootstrap().numbers().node);
 }
 
-int guided_colour(const comm::Info* info) {
+// The colour of the instance of a resource that this rank runs on; MPI_UNDEFINED if it may run on
+// several, or there is no such resource.
+int colour_of(const Context& context, const HardwarePlace& place, Hardware kind) {
+    const std::int32_t instance = place.instance[static_cast<int>(kind)];
+    constexpr int instances_of_node = 1 << 16; // more than there are
+    return instance == HardwarePlace::several
+               ? MPI_UNDEFINED
+               : node_of(context) % (1 << 15) * instances_of_node + instance;
+}
+
+int guided_colour(const Context& context, const comm::Info* info) {
     const std::string* resource = info != nullptr ? info->find(resource_key) : nullptr;
     Hardware kind;
     if (resource == nullptr) {
         return MPI_UNDEFINED;
     }
     if (*resource == "mpi_shared_memory") {
-        return 0;
+        return node_of(context);
     }
-    return node::find_hardware(*resource, kind) ? colour_of(node::find_hardware_place(), kind)
-                                                : MPI_UNDEFINED;
+    return node::find_hardware(*resource, kind)
+               ? colour_of(context, node::find_hardware_place(), kind)
+               : MPI_UNDEFINED;
 }
 
 // A process set instead of hardware, if the hints name one.
 int set_colour(const Context& context, const comm::Info* info) {
     const std::string* set = info != nullptr ? info->find("mpi_pset_name") : nullptr;
     if (set == nullptr) {
-        return guided_colour(info);
+        return guided_colour(context, info);
     }
     if (strcasecmp(set->c_str(), "mpi://WORLD") == 0) {
         return 0;
@@ -85,8 +93,8 @@ Error split_unguided(Context& context, comm::Communicator& comm, int key, comm::
     if (Error error = find_level(context, comm, own, kind, found)) {
         return error;
     }
-    if (Error error =
-            comm_split(context, comm, found ? colour_of(own, kind) : MPI_UNDEFINED, key, newcomm)) {
+    if (Error error = comm_split(
+            context, comm, found ? colour_of(context, own, kind) : MPI_UNDEFINED, key, newcomm)) {
         return error;
     }
     if (comm::Communicator* made = context.communicators.find(*newcomm)) {
@@ -110,10 +118,10 @@ Error comm_split_type(Context& context, comm::Communicator& comm, int split_type
     switch (split_type) {
     case MPI_UNDEFINED:
         return comm_split(context, comm, MPI_UNDEFINED, key, newcomm);
-    case MPI_COMM_TYPE_SHARED: // all ranks are on one node
-        return comm_split(context, comm, 0, key, newcomm);
+    case MPI_COMM_TYPE_SHARED:
+        return comm_split(context, comm, node_of(context), key, newcomm);
     case MPI_COMM_TYPE_HW_GUIDED:
-        return comm_split(context, comm, guided_colour(info), key, newcomm);
+        return comm_split(context, comm, guided_colour(context, info), key, newcomm);
     case MPI_COMM_TYPE_RESOURCE_GUIDED:
         return comm_split(context, comm, set_colour(context, info), key, newcomm);
     case MPI_COMM_TYPE_HW_UNGUIDED:

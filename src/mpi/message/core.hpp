@@ -13,8 +13,8 @@
 namespace warren::message {
 
 struct Core {
-    explicit Core(Rank& its)
-        : rank(its), transport(its), peers(its), requests(its), outbox(its, transport) {}
+    explicit Core(Rank& its, transport::fabric::Network* network = nullptr)
+        : rank(its), transport(its, network), peers(its), requests(its), outbox(its, transport) {}
 
     // Sends a cell to a rank, now or when there is space.
     void answer(std::uint32_t to, transport::CellKind kind, const void* data, std::size_t bytes) {

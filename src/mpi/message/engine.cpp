@@ -5,12 +5,13 @@
 
 namespace warren::message {
 
-Engine::Engine(Rank& rank)
-    : core_(rank),
+Engine::Engine(Rank& rank, transport::fabric::Network* network)
+    : core_(rank, network),
       withdrawals_(core_, direct_),
       receiver_(core_),
       sender_(core_, direct_, withdrawals_),
       stepping_(core_.requests),
+      farewell_(core_),
       sent_(core_.requests.make()) {
     sent_->operation = Operation::send;
     sent_->sending.packed = nullptr;
@@ -18,6 +19,10 @@ Engine::Engine(Rank& rank)
     sent_->shared = true;
     receiver_.register_kinds(kinds_);
     sender_.register_kinds(kinds_);
+    farewell_.register_kinds(kinds_);
+    if (network != nullptr) {
+        stepping_.never_empty();
+    }
 }
 
 Engine::~Engine() {
@@ -304,6 +309,9 @@ bool Engine::Arrivals::go_on(Engine& engine, bool moved) {
     }
     if (!engine.stepping_.empty()) {
         moved |= engine.stepping_.run();
+        if (transport.network() != nullptr) {
+            moved |= transport.poll_network(Arrivals{engine});
+        }
     }
     if (!engine.withdrawals_.empty()) {
         moved |= engine.withdrawals_.look_for_left([&] {
@@ -328,11 +336,50 @@ void Engine::wait_long(Request& request) {
                     Arrangement<>{core_.outbox}, [&] { return reason_of(request); });
 }
 
+struct Engine::Leaving {
+    Engine& engine;
+
+    // From when on nobody waits for a message of this rank, it takes as long as the network and the
+    // launcher need, and nobody rings.
+    void turn() {
+        engine.progress();
+        engine.core_.rank.lock.unlock();
+        give_way();
+        engine.core_.rank.lock.lock();
+    }
+
+    void leave_with_others() {
+        Core& core = engine.core_;
+        Farewell& farewell = engine.farewell_;
+        transport::fabric::Network& network = *core.transport.network();
+        const std::uint32_t rounds = farewell.begin();
+        for (std::uint32_t round = 0; round < rounds; ++round) {
+            farewell.say(round);
+            engine.wait_until([&] { return farewell.heard(round); }, {.call = engine.current_call});
+        }
+        while (!core.outbox.empty() || !network.is_idle()) {
+            turn();
+        }
+        node::Bootstrap& bootstrap = core.rank.bootstrap();
+        bootstrap.add(node::JobCount::finishing, 1); // counted down if it comes back
+        network.leave();
+        // The last rounds have arrived everywhere when all have come here.
+        const std::uint32_t fence = bootstrap.enter_fence();
+        while (!bootstrap.fence_is_over(fence)) {
+            turn();
+        }
+    }
+};
+
 void Engine::flush() {
     const auto all_gone = [this] {
         return core_.requests.unattended() == 0 && !core_.outbox.waits_for_space();
     };
     wait_until(all_gone, {.call = current_call});
+    if (core_.transport.network() != nullptr) {
+        Leaving{*this}.leave_with_others();
+        return;
+    }
     Rank& rank = core_.rank;
     node::Bootstrap& bootstrap = rank.bootstrap();
     // When this rank looks whether all are here, others may have come back already (sessions): it
@@ -368,9 +415,13 @@ WaitReason Engine::with_counts(WaitReason reason) const {
 
 WaitReason Engine::reason_of(const Request& request) const {
     const bool is_receive = request.is_receive();
+    const auto* const network = core_.transport.network();
+    const std::uint32_t peer = network != nullptr && !is_receive
+                                   ? network->endpoints().world_rank(request.peer)
+                                   : request.peer;
     return with_counts(
         {.call = current_call,
-         .peer = is_receive ? request.envelope.source : static_cast<std::int32_t>(request.peer),
+         .peer = is_receive ? request.envelope.source : static_cast<std::int32_t>(peer),
          .peer_in_world = !is_receive,
          .tag = request.envelope.tag,
          .context = request.envelope.context});

@@ -9,12 +9,11 @@
 //   Stepping       operations that are made of others
 //   KindTable      who handles arriving cells of each kind
 //
-// Destinations are world ranks: translation by a communicator's rank map happens in the callers.
-// Errors of arguments have been found before; what fails here is memory (an Error), or the message
-// itself (truncation), which goes into the operation's outcome. The short path is inline here, and
-// reaches the parts at fixed distances.
-// Thread rule: all calls under the rank's lock; waits release it while they give the processor
-// away.
+// Destinations are endpoints (mpi/job/endpoints.hpp): translation by a communicator's rank map
+// happens in the callers. Errors of arguments have been found before; what fails here is memory (an
+// Error), or the message itself (truncation), which goes into the operation's outcome. The short
+// path is inline here, and reaches the parts at fixed distances. Thread rule: all calls under the
+// rank's lock; waits release it while they give the processor away.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +24,7 @@
 #include "mpi/message/at_once.hpp"
 #include "mpi/message/core.hpp"
 #include "mpi/message/direct_copies.hpp"
+#include "mpi/message/farewell.hpp"
 #include "mpi/message/kinds.hpp"
 #include "mpi/message/protocol.hpp"
 #include "mpi/message/receiver.hpp"
@@ -41,7 +41,8 @@ using transport::OwnCopyMethods;
 
 class Engine {
   public:
-    explicit Engine(Rank& rank);
+    // `network`: to the job's other nodes; null: there are none.
+    explicit Engine(Rank& rank, transport::fabric::Network* network = nullptr);
     ~Engine();
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
@@ -90,7 +91,7 @@ class Engine {
             core_.rank.lock.shared()) [[unlikely]] {
             return false;
         }
-        if (core_.rank.takes_turns()) [[unlikely]] {
+        if (core_.rank.waits.all_by_queue) [[unlikely]] {
             return core_.transport.offers().empty() &&
                    receive_queued(buffer, capacity, unit, envelope, call, bytes);
         }
@@ -249,6 +250,7 @@ class Engine {
 
   private:
     struct Arrivals; // handler for the transport's poll()
+    struct Leaving;  // the end of flush() in a job of several nodes
 
     // A short message through the queue.
     bool receive_queued(void* buffer, std::size_t capacity, std::size_t unit,
@@ -261,7 +263,13 @@ class Engine {
         Watch watch = {};
         void operator()() const { outbox.ask_for_space(); }
         bool changed() const { return watch(); }
-        bool stands() const { return outbox.asks_for_space() && !changed(); }
+        bool stands() const {
+            if (!outbox.asks_for_space() || changed()) {
+                return false;
+            }
+            outbox.falls_asleep();
+            return true;
+        }
     };
     WaitReason with_counts(WaitReason reason) const;
     WaitReason reason_of(const Request& request) const;
@@ -272,6 +280,7 @@ class Engine {
     Receiver receiver_;
     Sender sender_;
     Stepping stepping_;
+    Farewell farewell_;
     KindTable kinds_;
     Request* sent_; // from the table
     LateHandleTable<Matched> matched_;

@@ -16,9 +16,12 @@ namespace warren::message {
 void prepare_offer(const Core& core, const Peer& peer, Request& send);
 
 // Memory where the data is, or, if there are pieces, their list.
-inline transport::RemoteMemory offered_memory(const Request& send) {
+// Without an address, the receiver has to ask for the data: it is on another node.
+inline transport::RemoteMemory offered_memory(const Peer& peer, const Request& send) {
     const SendState& state = send.sending;
-    const std::byte* data = state.offer == Offer::fetched ? state.packed : send.data;
+    const std::byte* data = peer.remote                     ? nullptr
+                            : state.offer == Offer::fetched ? state.packed
+                                                            : send.data;
     return {.address = reinterpret_cast<std::uint64_t>(data),
             .length = state.pieces != 0 ? state.pieces * sizeof(iovec) : send.bytes,
             .key = 0};

@@ -90,8 +90,8 @@ bool Outbox::waits_for_space() const {
         // A rank that has left MPI receives nothing and needs no answers. (They stay queued, since
         // it may open a session and come back.)
         const bool has_left =
-            rank_.segment.slot(peer->peer).state.load(std::memory_order_acquire) ==
-            node::RankStage::finalised;
+            !peer->remote && rank_.segment.slot(peer->peer).state.load(std::memory_order_acquire) ==
+                                 node::RankStage::finalised;
         for (const Outgoing* outgoing = peer->first; outgoing != nullptr;
              outgoing = outgoing->next) {
             if (!has_left || !outgoing->is_answer) {

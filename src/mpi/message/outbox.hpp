@@ -68,6 +68,8 @@ class Outbox {
     // request back.
     void ask_for_space();
     bool asks_for_space() const;
+    // The rank is about to sleep.
+    void falls_asleep() const { transport_.falls_asleep(); }
     // Whether anything waits for space that there may be yet.
     bool waits_for_space() const;
 

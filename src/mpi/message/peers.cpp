@@ -4,7 +4,7 @@
 
 namespace warren::message {
 
-Peers::Peers(Rank& rank) : rank_(rank), peers_(rank.size) {}
+Peers::Peers(Rank& rank) : rank_(rank), peers_(rank.world_size) {}
 
 Peers::~Peers() {
     while (made_ != nullptr) {
@@ -12,11 +12,20 @@ Peers::~Peers() {
     }
 }
 
-Peer& Peers::make(std::uint32_t world_rank) {
-    auto made = std::make_unique<Peer>(rank_.segment, world_rank);
-    made->same_space = rank_.segment.slot(world_rank).process == rank_.slot.process;
+Peer& Peers::make(std::uint32_t endpoint) {
+    std::unique_ptr<Peer> made;
+    if (endpoint < rank_.size) {
+        made = std::make_unique<Peer>(rank_.segment, endpoint);
+        made->same_space = rank_.segment.slot(endpoint).process == rank_.slot.process;
+    } else {
+        if (wall_ == nullptr) {
+            wall_ = std::make_unique<node::RankSlot>();
+            transport::QueueSender::make_wall(*wall_);
+        }
+        made = std::make_unique<Peer>(*wall_, endpoint);
+    }
     made->next_made = made_;
-    made_ = peers_[world_rank] = made.release();
+    made_ = peers_[endpoint] = made.release();
     return *made_;
 }
 

@@ -27,6 +27,7 @@ struct Inbound {
 // Messages under way with another rank.
 struct Peer : transport::Channel {
     Peer(const node::Segment& segment, std::uint32_t to) : Channel(segment, to) {}
+    Peer(node::RankSlot& wall, std::uint32_t to) : Channel(wall, to) {}
 
     Inbound& inbound() {
         std::unique_ptr<transport::LargeData::Above>& above = large().above;
@@ -56,20 +57,21 @@ class Peers {
     Peers(const Peers&) = delete;
     Peers& operator=(const Peers&) = delete;
 
-    // By world rank, made at first contact.
-    Peer& of(std::uint32_t world_rank) {
-        Peer* peer = peers_[world_rank];
-        return peer != nullptr ? *peer : make(world_rank);
+    // By endpoint (mpi/job/endpoints.hpp), made at first contact.
+    Peer& of(std::uint32_t endpoint) {
+        Peer* peer = peers_[endpoint];
+        return peer != nullptr ? *peer : make(endpoint);
     }
     // Null: there has been no contact.
-    Peer* find(std::uint32_t world_rank) { return peers_[world_rank]; }
+    Peer* find(std::uint32_t endpoint) { return peers_[endpoint]; }
 
   private:
-    Peer& make(std::uint32_t world_rank);
+    Peer& make(std::uint32_t endpoint);
 
     Rank& rank_;
     SparseArray<Peer> peers_;
-    Peer* made_ = nullptr; // the first of them
+    Peer* made_ = nullptr;                 // the first of them
+    std::unique_ptr<node::RankSlot> wall_; // of peers on other nodes
 };
 
 } // namespace warren::message

@@ -47,6 +47,7 @@ inline constexpr transport::CellKind direct = 8;
 inline constexpr transport::CellKind withdrawn = 9;
 inline constexpr transport::CellKind given_up = 10;
 inline constexpr transport::CellKind rendezvous_list = 11;
+inline constexpr transport::CellKind farewell = 12; // farewell.hpp
 // Kinds of the rooms above.
 inline constexpr transport::CellKind first_free = 16;
 inline constexpr transport::CellKind window_request = 23; // mpi/rma/window_server.hpp

@@ -120,7 +120,7 @@ Step Sender::advance_offer(Peer& peer, Request& send, const transport::Plan& pla
     if (!send.awaited) {
         transport::Offers::say_not_awaited(peer); // before the receiver can see the offer
     }
-    const transport::RemoteMemory memory = offered_memory(send);
+    const transport::RemoteMemory memory = offered_memory(peer, send);
     const Token token = RequestTable::token_of(send);
     bool sent;
     if (send.sending.pieces != 0) {

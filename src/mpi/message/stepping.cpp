@@ -10,6 +10,13 @@ void Stepping::start(Request& request) {
     first_ = &request;
 }
 
+void Stepping::never_empty() {
+    resident_ = std::make_unique<Request>();
+    resident_->operation = Operation::combined;
+    resident_->stepping.step = [](Request&) { return false; };
+    start(*resident_);
+}
+
 bool Stepping::run() {
     // A step may run a function of the program, without the lock: other threads that come here
     // meanwhile, and the function's own calls, leave the list to this one. They may add to it.

@@ -72,8 +72,9 @@ bool Withdrawals::find_left() {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     bool found = false;
     for (Request* send = first_; send != nullptr; send = send->sending.next_withdrawn) {
-        if (core_.rank.segment.slot(send->peer).state.load(std::memory_order_acquire) ==
-            node::RankStage::finalised) {
+        if (send->peer < core_.rank.size && // others leave after all answers (Farewell)
+            core_.rank.segment.slot(send->peer).state.load(std::memory_order_acquire) ==
+                node::RankStage::finalised) {
             send->sending.withdrawal = Withdrawal::left;
             found = true;
         }

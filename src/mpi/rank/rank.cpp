@@ -20,7 +20,7 @@ Rank::Rank(node::Segment own_segment, std::unique_ptr<node::Bootstrap> bootstrap
       slot(segment.slot(index)),
       doorbell(segment.header(), slot.doorbell),
       waits(WaitPolicy::choose(segment.header().oversubscribed != 0, segment.header().fibres != 0,
-                               fibres())),
+                               fibres(), size == world_size)),
       load(waits.functions != nullptr
                ? &balance::LoadTable::at(segment.at(balance::loads)).ranks[index]
                : nullptr),

@@ -19,6 +19,8 @@ struct WaitPolicy {
     // All ranks of the node are fibres of this process: who brings what one waits for may need its
     // worker.
     bool takes_turns = false;
+    // …and of the job: all that one waits for comes by its queue.
+    bool all_by_queue = false;
     // In a wait that gives way: polls before the first yield, yields before the rank sleeps.
     std::uint32_t spins = 0;
     std::uint32_t yields = 0;
@@ -27,12 +29,13 @@ struct WaitPolicy {
     std::uint32_t looks = 0;
 
     // `oversubscribed`, `only_fibres`: fields of the node segment's header. `functions`: the
-    // process's; null: it has no fibres.
-    static WaitPolicy choose(bool oversubscribed, bool only_fibres,
-                             const FibreFunctions* functions) {
+    // process's; null: it has no fibres. `one_node`: the job has no other.
+    static WaitPolicy choose(bool oversubscribed, bool only_fibres, const FibreFunctions* functions,
+                             bool one_node = true) {
         WaitPolicy chosen = {.functions = functions,
                              .shares_processor = oversubscribed,
-                             .takes_turns = only_fibres && functions != nullptr};
+                             .takes_turns = only_fibres && functions != nullptr,
+                             .all_by_queue = only_fibres && functions != nullptr && one_node};
         if (functions != nullptr) {
             // To sleep is a fibre's cheapest way to let others run, and who wakes it knows when.
             chosen.spins = wait_policy::spins_of_fibre;

@@ -50,7 +50,7 @@ Error Window::check_attached(int target, const Buffer& layout) {
                                               layout.bytes() - first, pieces, 64, covered);
         for (std::size_t i = 0; i < count; ++i) {
             bool found = false;
-            if (Error error = regions_.contain(communicator_.world_rank(target), line,
+            if (Error error = regions_.contain(communicator_.endpoint(target), line,
                                                reinterpret_cast<std::uint64_t>(pieces[i].iov_base),
                                                pieces[i].iov_len, found)) {
                 return error;

@@ -18,7 +18,7 @@ class WindowLock::Granted {
     }
     void ring() {
         for (int i = 0; i < count_; ++i) {
-            lock_.engine_.rank().ring(lock_.communicator_.world_rank(ranks_[i]));
+            lock_.engine_.rank().ring(lock_.communicator_.endpoint(ranks_[i]));
         }
         count_ = 0;
     }
@@ -105,7 +105,7 @@ bool WindowLock::is_lost(const SharedLock& lock) {
 
 int WindowLock::rank_of_node(int index) const {
     for (int rank = 0; index >= 0 && rank < communicator_.size(); ++rank) {
-        if (communicator_.world_rank(rank) == static_cast<std::uint32_t>(index)) {
+        if (communicator_.endpoint(rank) == static_cast<std::uint32_t>(index)) {
             return rank;
         }
     }

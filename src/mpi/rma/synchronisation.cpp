@@ -249,7 +249,7 @@ Error Window::post(const comm::Group& group, int assertions) {
     for (const int origin : origins) {
         control_.posts(origin)[word].fetch_or(bit_of(communicator_.rank()),
                                               std::memory_order_release);
-        engine_.rank().ring(communicator_.world_rank(origin));
+        engine_.rank().ring(communicator_.endpoint(origin));
     }
     return {};
 }
@@ -294,7 +294,7 @@ Error Window::complete() {
     synchronise();
     for (const int target : epochs_.started()) {
         control_.rank(target).completed.fetch_add(1, std::memory_order_release);
-        engine_.rank().ring(communicator_.world_rank(target));
+        engine_.rank().ring(communicator_.endpoint(target));
     }
     epochs_.complete();
     return {};

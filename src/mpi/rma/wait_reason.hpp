@@ -24,7 +24,7 @@ inline WaitReason wait_reason(const message::Engine& engine, const comm::Communi
 inline bool has_ended(message::Engine& engine, const comm::Communicator& communicator, int rank) {
     const node::Segment& segment = engine.rank().segment;
     return segment.header().ended_ranks.load(std::memory_order_relaxed) != 0 &&
-           segment.slot(communicator.world_rank(rank)).ended.load(std::memory_order_relaxed) != 0;
+           segment.slot(communicator.endpoint(rank)).ended.load(std::memory_order_relaxed) != 0;
 }
 
 } // namespace warren::rma

@@ -271,7 +271,7 @@ class Window {
             return use(memory);
         }
         if (!server_.kernel_refuses()) {
-            PeerMemory memory(communicator_.world_rank(place.target), layout, mutex, mutex_user());
+            PeerMemory memory(communicator_.endpoint(place.target), layout, mutex, mutex_user());
             Error error = use(memory);
             if (memory.refusal() == 0) {
                 return error;

@@ -1,6 +1,8 @@
-// Channel: a rank's state of the way to another rank of the node. The message room derives its own
-// from it. A rank may send one short message to each of thousands, so a Channel is small, and what
-// large messages need is made with the first of them. Thread rule: under the rank's lock.
+// Channel: a rank's state of the way to another rank. The message room derives its own from it. A
+// rank of another node has a queue that is always full, so that the short path need not ask where
+// the peer is: who finds it full does. A rank may send one short message to each of thousands, so a
+// Channel is small, and what large messages need is made with the first of them. Thread rule: under
+// the rank's lock.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +38,8 @@ struct LargeData {
 struct Channel {
     explicit Channel(const node::Segment& segment, std::uint32_t to)
         : queue(segment, to), peer(to) {}
+    // To a rank of another node.
+    Channel(node::RankSlot& wall, std::uint32_t to) : queue(wall), peer(to), remote(true) {}
 
     LargeData& large() {
         if (large_ == nullptr) [[unlikely]] {
@@ -50,12 +54,13 @@ struct Channel {
 
     PairRingSender pair_ring;
     QueueSender queue;
-    const std::uint32_t peer;
-    std::uint16_t heard = 0; // cells from the peer's pair ring, modulo 2^16
+    const std::uint32_t peer; // its endpoint (mpi/job/endpoints.hpp)
+    std::uint16_t heard = 0;  // cells from the peer's pair ring, modulo 2^16
     std::uint8_t cells_before_pair_ring = 0;
     // Sent through bounce buffers since `heard` changed last; counted until the peer is behind.
-    std::uint8_t blocks_in_a_row : 7 = 0;
-    bool same_space : 1 = false; // the peer is a rank of this process
+    std::uint8_t blocks_in_a_row : 6 = 0;
+    bool same_space : 1 = false;   // the peer is a rank of this process
+    const bool remote : 1 = false; // the peer is a rank of another node
 
   private:
     std::unique_ptr<LargeData> large_;

@@ -4,8 +4,9 @@
 
 namespace warren::transport {
 
-NodeTransport::NodeTransport(Rank& rank)
+NodeTransport::NodeTransport(Rank& rank, fabric::Network* network)
     : rank_(rank),
+      network_(network),
       ends_(queue_ends_of(rank.slot)),
       queue_(rank.segment, rank.index),
       chunks_(rank.segment.at(chunks)),
@@ -19,7 +20,7 @@ bool NodeTransport::queue_inline(Channel& channel, const Header& header, const v
     std::uint32_t position;
     Cell* cell = channel.queue.claim(position);
     if (cell == nullptr) {
-        return false;
+        return send_elsewhere(channel, header, nullptr, data, bytes);
     }
     fill(*cell, header);
     cell->sender = rank_.index;
@@ -165,7 +166,7 @@ bool NodeTransport::send_through_chunk(Channel& channel, const Header& header,
                                        BlockReference& reference, const Source& source,
                                        std::size_t bytes) {
     if (!channel.queue.has_space()) {
-        return false;
+        return send_elsewhere(channel, header, &reference.extra, source, bytes);
     }
     Chunk* chunk = free_chunk(reference.position);
     if (chunk == nullptr) {
@@ -248,8 +249,9 @@ bool NodeTransport::open_pair_ring(Channel& channel) {
 
 void NodeTransport::accept_pair_ring(std::uint32_t number, std::uint32_t sender) {
     if (pair_ring_of_ == nullptr) {
-        pair_ring_of_.reset(new std::uint32_t[rank_.size]);
-        std::fill_n(pair_ring_of_.get(), rank_.size, no_pair_ring);
+        // Also for those of other nodes, which have none: they may be asked for.
+        pair_ring_of_.reset(new std::uint32_t[rank_.world_size]);
+        std::fill_n(pair_ring_of_.get(), rank_.world_size, no_pair_ring);
     }
     pair_ring_of_[sender] = static_cast<std::uint32_t>(pair_rings_.size());
     pair_rings_.emplace_back(PairRing::at(rank_.segment, number), sender);
@@ -276,6 +278,10 @@ const Cell* NodeTransport::await_in_pair_ring(const PairRingReceiver& pair_ring)
 }
 
 void NodeTransport::ask_for_space(const Channel& channel) {
+    if (channel.remote) {
+        network_->want_space(rank_.index);
+        return;
+    }
     want_space(channel.peer);
     if (channel.pair_ring) {
         if (!bounces_.ask_for_return()) {

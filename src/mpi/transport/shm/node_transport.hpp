@@ -1,5 +1,6 @@
-// NodeTransport: moves cells, and blocks of data that go with them, between the ranks of a node.
-// It keeps what the seam promises (mpi/transport/transport.hpp).
+// NodeTransport: moves cells, and blocks of data that go with them, between the ranks of a node,
+// and hands those for ranks of other nodes to the network. It keeps what the seam promises
+// (mpi/transport/transport.hpp).
 //
 // A pair starts on the receiver's queue. After cells_until_pair_ring cells, if ranks have
 // processors of their own, the sender opens a pair ring. It announces the ring in the queue and
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "mpi/rank/rank.hpp"
+#include "mpi/transport/fabric/network.hpp"
 #include "mpi/transport/shm/bounce.hpp"
 #include "mpi/transport/shm/cell.hpp"
 #include "mpi/transport/shm/channel.hpp"
@@ -26,7 +28,8 @@ namespace warren::transport {
 
 class NodeTransport {
   public:
-    explicit NodeTransport(Rank& rank);
+    // `network`: to other nodes; null: there are none.
+    explicit NodeTransport(Rank& rank, fabric::Network* network = nullptr);
 
     // Sends up to inline_bytes of data in the cell.
     bool send_inline(Channel& channel, const Header& header, const void* data, std::size_t bytes) {
@@ -121,7 +124,7 @@ class NodeTransport {
     // The largest block of this channel.
     std::size_t block_limit(const Channel& channel) const {
         if (!channel.pair_ring) {
-            return chunk_data_bytes;
+            return channel.remote ? fabric::Network::block_limit : chunk_data_bytes;
         }
         return bounces_.available() ? bounce_bytes : ring_block_limit;
     }
@@ -137,7 +140,7 @@ class NodeTransport {
     // Up to this size a message is best sent as one block that arrives whole.
     std::size_t whole_block_limit(const Channel& channel) const {
         if (!channel.pair_ring) {
-            return chunk_data_bytes;
+            return channel.remote ? fabric::Network::block_limit : chunk_data_bytes;
         }
         return bounces_.available() ? ring_preferred_limit : ring_block_limit;
     }
@@ -193,9 +196,23 @@ class NodeTransport {
         return any;
     }
 
-    // Hands over all cells that ranks had sent before an action of theirs that this rank has seen
-    // (with acquire). False: some may be queued behind a cell that another rank is writing now,
-    // which rings afterwards.
+    // As above, from other nodes.
+    template <typename Handler>
+    bool poll_network(Handler&& handler) {
+        return network_->poll(rank_.index, !rank_.lock.shared(), handler);
+    }
+    // Before a sleep, after the last poll.
+    void falls_asleep() const {
+        if (network_ != nullptr) {
+            network_->falls_asleep(rank_.index);
+        }
+    }
+    // Null: the job has one node.
+    fabric::Network* network() const { return network_; }
+
+    // Hands over all cells that ranks of the node had sent before an action of theirs that this
+    // rank has seen (with acquire). False: some may be queued behind a cell that another rank is
+    // writing now, which rings afterwards.
     template <typename Handler>
     bool poll_what_is_sent(Handler&& handler) {
         const std::uint32_t end = queue_.end();
@@ -215,7 +232,8 @@ class NodeTransport {
     void ask_for_space(const Channel& channel);
     // Whether that request to the channel's peer still stands.
     bool asks_for_space(const Channel& channel) const {
-        return (waiters_for_space(channel.peer)[rank_.index / 64].load(std::memory_order_acquire) >>
+        return channel.remote ||
+               (waiters_for_space(channel.peer)[rank_.index / 64].load(std::memory_order_acquire) >>
                     rank_.index % 64 &
                 1) != 0;
     }
@@ -281,6 +299,12 @@ class NodeTransport {
     }
 
     bool queue_inline(Channel& channel, const Header& header, const void* data, std::size_t bytes);
+    // Of a channel whose queue is full: sends if its peer is on another node.
+    bool send_elsewhere(const Channel& channel, const Header& header, const Extra* extra,
+                        const Source& source, std::size_t bytes) {
+        return channel.remote &&
+               network_->send(rank_.index, channel.peer, header, extra, source, bytes);
+    }
     bool send_through_ring(Channel& channel, const Header& header, BlockReference& reference,
                            const Source& source, std::size_t bytes);
     bool send_through_bounce(Channel& channel, const Header& header, BlockReference& reference,
@@ -417,6 +441,7 @@ class NodeTransport {
     }
 
     Rank& rank_;
+    fabric::Network* const network_;
     QueueEnds& ends_; // this rank's
     QueueReceiver queue_;
     Chunk* chunks_;                            // of all ranks

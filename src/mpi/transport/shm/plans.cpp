@@ -56,6 +56,10 @@ bool Plans::goes_direct(const Channel& channel, const Outline& outline,
 }
 
 Plan Plans::plan_by_choice(const Channel& channel, const Outline& outline) const {
+    if (channel.remote) {
+        // An offer without memory: the receiver asks for the data.
+        return {.move = outline.meets ? Move::get : Move::push};
+    }
     // Read once: the receiver may change its advice at any time.
     const bool chooses = has_choice(channel, outline);
     const CopyMethod chosen_method = chooses ? method(channel, outline.bytes) : CopyMethod::push;

@@ -42,6 +42,11 @@ class QueueSender {
   public:
     QueueSender(const node::Segment& segment, std::uint32_t receiver)
         : cells_(queue_of(segment, receiver)), slot_(&segment.slot(receiver)) {}
+    // The queue of a rank of another node, as it were: always full. `wall`: a full slot.
+    explicit QueueSender(node::RankSlot& wall) : cells_(nullptr), slot_(&wall) {}
+    static void make_wall(node::RankSlot& slot) {
+        queue_ends_of(slot).tail.store(queue_cells, std::memory_order_relaxed);
+    }
 
     // Claims a cell. Null when the queue is full.
     Cell* claim(std::uint32_t& position) {

@@ -1,6 +1,7 @@
-// ShmTransport: the transport between the ranks of a node (mpi/transport/transport.hpp): cells and
-// blocks through shared memory (NodeTransport), their plans (Plans), and copies out of the memory
-// of other processes (PeerMemory), with their help (Offers). Thread rule: under the rank's lock.
+// ShmTransport: the transport of a rank (mpi/transport/transport.hpp): cells and blocks through
+// shared memory or the network (NodeTransport), their plans (Plans), and copies out of the memory
+// of other processes of the node (PeerMemory), with their help (Offers). Thread rule: under the
+// rank's lock.
 #pragma once
 
 #include "mpi/transport/shm/node_transport.hpp"
@@ -14,15 +15,15 @@ class ShmTransport : public NodeTransport {
   public:
     using Channel = transport::Channel;
 
-    explicit ShmTransport(Rank& rank)
-        : NodeTransport(rank), memory_(rank), plans_(*this, memory_), offers_(memory_) {}
+    explicit ShmTransport(Rank& rank, fabric::Network* network = nullptr)
+        : NodeTransport(rank, network), memory_(rank), plans_(*this, memory_), offers_(memory_) {}
     ShmTransport(const ShmTransport&) = delete;
     ShmTransport& operator=(const ShmTransport&) = delete;
 
     Abilities abilities(const Channel& channel) const {
         return {.inline_bytes = inline_bytes,
                 .block_bytes = block_limit(channel),
-                .get = !memory_.refused(),
+                .get = !channel.remote && !memory_.refused(),
                 .put = false}; // a block of a joint copy is the only one
     }
     Plan plan(const Channel& channel, const Outline& outline) const {
@@ -31,6 +32,9 @@ class ShmTransport : public NodeTransport {
     // Copies data in one piece out of memory that the channel's peer has offered. The peer does a
     // part of it if it waits in MPI.
     PeerCopy get(const Channel& channel, const RemoteMemory& memory, void* to) {
+        if (channel.remote) {
+            return PeerCopy::failed;
+        }
         return memory_.fetch(channel.peer, pair_ring_from(channel.peer), memory.address, to,
                              memory.length, channel.is_offered_some());
     }

@@ -1,0 +1,339 @@
+#include "mpi/transport/fabric/network.hpp"
+
+#include <algorithm>
+#include <climits>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <system_error>
+#include <unistd.h>
+
+#include "base/futex.hpp"
+#include "mpi.h"
+#include "mpi/rank/doorbell.hpp"
+
+namespace warren::transport::fabric {
+
+namespace {
+
+constexpr const char* port_key = "port";
+
+// What a process's first rank has on its card, before the port's address.
+struct PortCard {
+    std::uint32_t ranks;
+};
+
+// How long the watcher waits when it has no descriptor to wait for, or something waits to leave.
+constexpr timespec look_again = {.tv_sec = 0, .tv_nsec = 200'000};
+// A rank that has died is reported by its node's agent, which knows why: so long it comes first.
+constexpr useconds_t patience_us = 2'000'000;
+
+} // namespace
+
+Network::Network(const node::Segment& segment, std::uint32_t first_slot, std::uint32_t ranks,
+                 std::unique_ptr<node::Bootstrap> names)
+    : segment_(segment),
+      endpoints_(segment),
+      node_(segment.at(node::node_place)->node),
+      first_slot_(first_slot),
+      own_names_(std::move(names)),
+      names_(own_names_.get()) {
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+        members_.push_back(std::make_unique<Member>());
+    }
+}
+
+Error Network::open(const node::Segment& segment, std::uint32_t first_slot, std::uint32_t ranks,
+                    std::unique_ptr<node::Bootstrap> names, std::unique_ptr<Network>& opened) {
+    Wish wish;
+    if (Error error = Wish::parse(std::getenv("WARREN_NETWORK"), wish)) {
+        return error;
+    }
+    std::unique_ptr<Network> network(new Network(segment, first_slot, ranks, std::move(names)));
+    Network* const self = network.get();
+    const Port::Identity identity = {.secret = segment.at(node::node_place)->secret,
+                                     .process = self->endpoints_.world_rank(first_slot)};
+    if (Error error = Port::open(
+            identity, wish,
+            [self](std::uint32_t process, Address& address) {
+                return self->resolve(process, address);
+            },
+            [self](std::uint32_t process, const std::string& cause) { self->lost(process, cause); },
+            network->port_)) {
+        return error;
+    }
+    network->stop_event_ = eventfd(0, EFD_CLOEXEC);
+    if (network->stop_event_ < 0) {
+        return fail(MPI_ERR_OTHER, "no descriptor for the thread that watches the network: %s",
+                    std::strerror(errno));
+    }
+    try {
+        network->start_watcher();
+    } catch (const std::system_error& reason) {
+        return fail(MPI_ERR_OTHER, "no thread that watches the network: %s", reason.what());
+    }
+    opened = std::move(network);
+    return {};
+}
+
+Network::~Network() {
+    if (watcher_.joinable()) {
+        stops_.store(true);
+        const std::uint64_t one = 1;
+        if (write(stop_event_, &one, sizeof one) < 0) {
+            // It looks again by itself.
+        }
+        sleepers_.fetch_add(1);
+        kernel_wake(sleepers_, 1);
+        watcher_.join();
+    }
+    if (stop_event_ >= 0) {
+        close(stop_event_);
+    }
+}
+
+// --- Addresses
+
+Error Network::publish(node::Bootstrap& of_first_rank) const {
+    const PortCard card = {.ranks = static_cast<std::uint32_t>(members_.size())};
+    std::vector<std::byte> value(sizeof card);
+    std::memcpy(value.data(), &card, sizeof card);
+    value.insert(value.end(), port_->address().begin(), port_->address().end());
+    return of_first_rank.put(port_key, value);
+}
+
+void Network::ask(node::Bootstrap* names) {
+    const std::lock_guard guard(port_->lock());
+    names_ = names;
+}
+
+Error Network::resolve(std::uint32_t process, Address& address) {
+    if (names_ == nullptr) {
+        return fail(MPI_ERR_OTHER, "rank %u is asked for when MPI ends", process);
+    }
+    std::vector<std::byte> value;
+    if (Error error = names_->get(process, port_key, value)) {
+        return error;
+    }
+    if (value.size() < sizeof(PortCard)) {
+        return fail(MPI_ERR_OTHER, "the address of rank %u is damaged", process);
+    }
+    address.assign(value.begin() + sizeof(PortCard), value.end());
+    return {};
+}
+
+// The process of a slot of another node is the last before it that has put an address.
+Error Network::find_process(std::uint32_t node, std::uint32_t slot, Process& found) {
+    std::vector<Process>& known = processes_[node];
+    for (const Process& process : known) {
+        if (slot >= process.first_slot && slot - process.first_slot < process.ranks) {
+            found = process;
+            return {};
+        }
+    }
+    for (std::uint32_t first = slot + 1; first-- > 0;) {
+        std::vector<std::byte> value;
+        Error error = names_ == nullptr ? fail(MPI_ERR_OTHER, "MPI ends")
+                                        : names_->get(endpoints_.map().world_rank_at(node, first),
+                                                      port_key, value);
+        if (error) {
+            error.drop();
+            continue;
+        }
+        PortCard card = {};
+        std::memcpy(&card, value.data(), std::min(sizeof card, value.size()));
+        if (slot - first >= card.ranks) {
+            break;
+        }
+        found = {.first_slot = first, .ranks = card.ranks};
+        known.push_back(found);
+        return {};
+    }
+    return fail(MPI_ERR_OTHER, "rank %u has no address: it has not called MPI_Init",
+                endpoints_.map().world_rank_at(node, slot));
+}
+
+Error Network::way_to(std::uint32_t endpoint, Way& way) {
+    const auto known = ways_.find(endpoint);
+    if (known != ways_.end()) [[likely]] {
+        way = known->second;
+        return {};
+    }
+    const std::uint32_t rank = endpoints_.world_rank(endpoint);
+    const std::uint32_t node = endpoints_.map().node_of(rank);
+    way.slot = endpoints_.map().slot_of(rank);
+    Process process = {};
+    if (Error error = find_process(node, way.slot, process)) {
+        return error;
+    }
+    if (Error error =
+            port_->link_to(endpoints_.map().world_rank_at(node, process.first_slot), way.link)) {
+        return error;
+    }
+    ways_.emplace(endpoint, way);
+    return {};
+}
+
+// --- Sending
+
+bool Network::send(std::uint32_t slot, std::uint32_t endpoint, const Header& header,
+                   const Extra* extra, const Source& source, std::size_t bytes) {
+    const std::lock_guard guard(port_->lock());
+    Way way = {};
+    if (Error error = way_to(endpoint, way)) {
+        ErrorRecord* const record = error.take();
+        const std::string text = record->text;
+        delete record;
+        give_up(text);
+    }
+    const CellHeader cell = {.kind = header.kind,
+                             .block = extra != nullptr ? std::uint16_t{1} : std::uint16_t{0},
+                             .slot = way.slot,
+                             .sender = endpoints_.world_rank(slot),
+                             .context = header.context,
+                             .source = header.source,
+                             .tag = header.tag,
+                             .bytes = static_cast<std::uint32_t>(bytes),
+                             .reserved = 0};
+    return port_->send(*way.link, cell, extra, source, false);
+}
+
+bool Network::is_idle() const {
+    const std::lock_guard guard(port_->lock());
+    return port_->is_idle();
+}
+
+void Network::want_space(std::uint32_t slot) {
+    if (!member_of(slot).wants_space.exchange(true)) {
+        space_wanted_.fetch_add(1);
+    }
+}
+
+void Network::ring_for_space() {
+    for (std::uint32_t member = 0; member < members_.size(); ++member) {
+        if (members_[member]->wants_space.load(std::memory_order_relaxed) &&
+            members_[member]->wants_space.exchange(false)) {
+            space_wanted_.fetch_sub(1);
+            ring(first_slot_ + member);
+        }
+    }
+}
+
+// --- Receiving
+
+void Network::ring(std::uint32_t slot) const {
+    Doorbell::ring(segment_.header(), segment_.slot(slot).doorbell);
+}
+
+void Network::deliver(const FrameCell& cell) {
+    const std::uint32_t slot = cell.header.slot;
+    if (!is_sound(cell) || slot < first_slot_ || slot - first_slot_ >= members_.size()) {
+        give_up("a frame that a process of the job has sent is damaged");
+    }
+    Mail mail = {
+        .header = cell.header, .extra = {}, .data = {cell.data, cell.data + cell.header.bytes}};
+    if (cell.extra != nullptr) {
+        std::memcpy(mail.extra, cell.extra, extra_bytes);
+    }
+    Member& member = member_of(slot);
+    {
+        const std::lock_guard guard(member.mutex);
+        member.mail.push_back(std::move(mail));
+        member.has_mail.store(true, std::memory_order_release);
+    }
+    ring(slot);
+}
+
+// --- Lost connections
+
+void Network::give_up(const std::string& text) {
+    std::fprintf(stderr, "warren: rank %u: %s\n", endpoints_.world_rank(first_slot_), text.c_str());
+    if (names_ != nullptr) {
+        names_->abort(node::JobEnd::fatal_error, 1, text.c_str());
+    }
+    std::_Exit(1);
+}
+
+void Network::lost(std::uint32_t process, const std::string& cause) {
+    if (ends_) {
+        return;
+    }
+    usleep(patience_us);
+    const std::string name =
+        names_ != nullptr ? names_->name_of_node(endpoints_.map().node_of(process)) : "";
+    give_up("the connection to rank " + std::to_string(process) +
+            (name.empty() ? "" : " on " + name) + " was lost: " + cause);
+}
+
+void Network::leave() {
+    const std::lock_guard guard(port_->lock());
+    ends_ = ++left_ >= members_.size();
+}
+
+// --- The watcher
+
+void Network::falls_asleep(std::uint32_t slot) {
+    Member& member = member_of(slot);
+    if (!member.asleep) {
+        member.asleep = true;
+        if (sleepers_.fetch_add(1) == 0) {
+            kernel_wake(sleepers_, 1);
+        }
+    }
+}
+
+void Network::wakes(Member& member) {
+    member.asleep = false;
+    sleepers_.fetch_sub(1);
+}
+
+void Network::start_watcher() {
+    // Signals are the program's.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    struct Restore {
+        const sigset_t& mask;
+        ~Restore() { pthread_sigmask(SIG_SETMASK, &mask, nullptr); }
+    } const restore{before};
+    watcher_ = std::thread([this] { watch(); });
+}
+
+void Network::watch() {
+    while (!stops_.load()) {
+        if (sleepers_.load() == 0) {
+            kernel_wait(sleepers_, 0, nullptr);
+            continue;
+        }
+        bool moved;
+        bool may_wait;
+        {
+            const std::lock_guard guard(port_->lock());
+            moved = port_->poll([this](const FrameCell& cell) { deliver(cell); });
+            if (moved && space_wanted_.load(std::memory_order_relaxed) != 0) {
+                ring_for_space();
+            }
+            may_wait = !moved && port_->may_wait();
+        }
+        if (!moved) {
+            wait_for_port(may_wait);
+        }
+    }
+}
+
+void Network::wait_for_port(bool by_descriptor) const {
+    const int descriptor = port_->wait_descriptor();
+    pollfd places[] = {{.fd = stop_event_, .events = POLLIN, .revents = 0},
+                       {.fd = descriptor, .events = POLLIN, .revents = 0}};
+    if (by_descriptor && descriptor >= 0) {
+        ::poll(places, 2, -1);
+    } else {
+        ::ppoll(places, 1, &look_again, nullptr);
+    }
+}
+
+} // namespace warren::transport::fabric

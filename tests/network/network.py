@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""MPI between nodes that are network namespaces, and what becomes of a job whose ranks are lost or abort.
+Namespaces need root; without it, the cases that want them say that they are skipped.
+
+    network.py --mpiexec M --ring PROGRAM --program P… [--kinds K,…] [--only PART | --case NAME] [--list]
+"""
+import argparse
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import cases
+from cases import case, expect
+
+FORK = ("--launcher", "fork", "--hosts", "a:2,b:2")
+END_WITHIN = 10  # seconds
+
+
+def ip(*words, check=True):
+    return subprocess.run(["ip", *words], check=check, capture_output=True, text=True)
+
+
+@contextlib.contextmanager
+def namespaces(count):
+    """Namespaces on one bridge; gives their names, or None where there can't be any."""
+    tag = f"w{os.getpid() % 100000}"
+    names = [f"{tag}n{number}" for number in range(count)]
+    hub = f"{tag}hub"
+    try:
+        try:
+            ip("netns", "add", hub)
+            ip("-n", hub, "link", "add", "br0", "type", "bridge")
+            ip("-n", hub, "link", "set", "br0", "up")
+            for number, name in enumerate(names):
+                ip("netns", "add", name)
+                ip("link", "add", f"v{number}", "netns", hub, "type", "veth", "peer", "name", "eth0",
+                   "netns", name)
+                ip("-n", hub, "link", "set", f"v{number}", "master", "br0", "up")
+                ip("-n", name, "addr", "add", f"10.77.0.{number + 1}/24", "dev", "eth0")
+                ip("-n", name, "link", "set", "lo", "up")
+                ip("-n", name, "link", "set", "eth0", "up")
+        except (OSError, subprocess.CalledProcessError) as problem:
+            print(f"SKIPPED: no network namespaces here: {getattr(problem, 'stderr', problem)}")
+            yield None
+        else:
+            yield names
+    finally:
+        for name in [*names, hub]:
+            ip("netns", "delete", name, check=False)
+
+
+def in_namespaces(names, each):
+    # (The agents reach mpiexec by a socket of the file system.)
+    return ["--launcher", "ip netns exec {host}", "--hosts", ",".join(f"{name}:{each}" for name in names)]
+
+
+@contextlib.contextmanager
+def running(*arguments):
+    job = subprocess.Popen([args.mpiexec, *arguments], text=True, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    try:
+        yield job
+    finally:
+        job.kill()
+        job.communicate()
+
+
+def pids_of(job, ranks):
+    pids = {}
+    while len(pids) < ranks:
+        line = job.stdout.readline()
+        expect(line, "the job ended before all its ranks were there")
+        rank, _, pid = line.split()
+        pids[int(rank)] = int(pid)
+    return pids
+
+
+def expect_end(job, pids, *words):
+    begin = time.monotonic()
+    _, text = job.communicate(timeout=60)
+    expect(time.monotonic() - begin < END_WITHIN, "it took longer to end")
+    expect(job.returncode != 0, "it failed")
+    for word in words:
+        expect(word in text, (word, text))
+    for pid in pids.values():
+        expect(not pathlib.Path(f"/proc/{pid}").exists(), f"{pid} is left")
+
+
+@case
+def a_number_goes_round():
+    for kind in args.kinds.split(","):
+        done = cases.job(args.mpiexec, "--ranks", kind, *FORK, args.ring, "200")
+        expect(done.returncode == 0 and "all right\n" in done.stdout, (kind, done))
+
+
+@case
+def the_network_is_named():
+    done = cases.job(args.mpiexec, "-v", *FORK, args.ring, "1")
+    expect(done.stderr.count("network: ") == 4, done)
+    done = cases.job(args.mpiexec, *FORK, args.ring, "1", env=os.environ | {"WARREN_NETWORK": "tcp,nowhere"})
+    expect(done.returncode != 0 and "nowhere" in done.stderr, done)
+
+
+@case
+def a_killed_rank_ends_the_job():
+    for victim in (0, 3):
+        with running(*FORK, args.ring, "0") as job:
+            pids = pids_of(job, 4)
+            os.kill(pids[victim], signal.SIGKILL)
+            expect_end(job, pids, f"rank {victim}")
+
+
+@case
+def an_abort_ends_all_nodes():
+    for kind in args.kinds.split(","):
+        done = cases.job(args.mpiexec, "--ranks", kind, *FORK, args.abort, timeout=END_WITHIN)
+        expect(done.returncode == 9 and "MPI_Abort" in done.stderr, (kind, done))
+
+
+@case
+def namespaces_are_nodes():
+    for count, each in ((2, 2), (4, 1)):
+        with namespaces(count) as names:
+            if names is None:
+                return
+            for program in args.program:
+                for kind in args.kinds.split(","):
+                    done = cases.job(args.mpiexec, "--ranks", kind, *in_namespaces(names, each), program)
+                    expect(done.returncode == 0, (program, kind, done))
+
+
+@case
+def a_killed_rank_of_another_namespace_ends_the_job():
+    with namespaces(2) as names:
+        if names is None:
+            return
+        with running(*in_namespaces(names, 2), args.ring, "0") as job:
+            pids = pids_of(job, 4)
+            os.kill(pids[2], signal.SIGKILL)
+            expect_end(job, pids, "rank 2")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--ring", required=True)
+    parser.add_argument("--abort", required=True, help="aborts with 9 on its last rank while others wait")
+    parser.add_argument("--program", nargs="*", default=[], help="to run on namespaces")
+    parser.add_argument("--kinds", default="processes,threads,fibres", help="of ranks")
+    return cases.parse(parser)
+
+
+if __name__ == "__main__":
+    args = main()
+    sys.exit(cases.run(args))

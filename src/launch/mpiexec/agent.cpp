@@ -1,6 +1,7 @@
 #include "launch/mpiexec/agent.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "launch/mpiexec/cpu_set.hpp"
 #include "launch/mpiexec/errors.hpp"
 #include "launch/mpiexec/job.hpp"
 #include "launch/mpiexec/request.hpp"
@@ -57,6 +59,44 @@ void take_environment(const std::vector<std::string>& entries) {
     }
 }
 
+// Agents of nodes that are containers or namespaces of one machine say the same, unless they have
+// processors of their own.
+std::string machine() {
+    std::array<char, 64> kernel = {};
+    const int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    const ssize_t size = file < 0 ? 0 : read(file, kernel.data(), kernel.size());
+    if (file >= 0) {
+        close(file);
+    }
+    std::string name(kernel.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+    if (name.empty()) {
+        std::array<char, 256> host = {};
+        gethostname(host.data(), host.size() - 1);
+        name = host.data();
+    }
+    return name + " " + CpuSet::allowed().text();
+}
+
+// Waits for the plan. False: there is none, and the exit code.
+bool await_plan(Agent& agent, int& exit_code) {
+    Frame frame;
+    while (agent.link.await(frame, plan_timeout_ms)) {
+        if (frame.kind == FrameKind::plan) {
+            exit_code = exit_failure;
+            return NodePlan::unpack(frame.payload, agent.plan);
+        }
+        if (frame.kind == FrameKind::signal || frame.kind == FrameKind::end_job) {
+            exit_code = frame.kind == FrameKind::signal ? 128 + static_cast<int>(frame.number)
+                                                        : exit_failure;
+            agent.link.send(FrameKind::ended, static_cast<std::uint32_t>(exit_code));
+            agent.link.drain(last_words_timeout_ms);
+            return false;
+        }
+    }
+    exit_code = exit_failure;
+    return false;
+}
+
 // Turns this process into what mpiexec would be on this node.
 Error become_mpiexec(const NodePlan& plan, CommandLine& line) {
     take_environment(plan.environment);
@@ -93,13 +133,12 @@ int run_agent() {
 
     Agent agent(input, output);
     agent.link.greet();
-    Frame frame;
-    if (!agent.link.flush() || !agent.link.await(frame, plan_timeout_ms) ||
-        frame.kind != FrameKind::plan || !NodePlan::unpack(frame.payload, agent.plan)) {
-        return exit_failure;
+    agent.link.send(FrameKind::machine, 0, machine());
+    int exit_code = 0;
+    if (!await_plan(agent, exit_code)) {
+        return exit_code;
     }
     CommandLine line;
-    int exit_code = 0;
     if (Error error = become_mpiexec(agent.plan, line)) {
         const std::unique_ptr<ErrorRecord> record(error.take());
         exit_code = record->error_class;

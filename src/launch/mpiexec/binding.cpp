@@ -160,7 +160,7 @@ Error plan_bindings(BindTo bind_to, std::uint32_t ranks, const CpuSet& allowed, 
             return {};
         }
         if (quota != 0 && quota < allowed.count()) {
-            plan.reason = "a control group limits processor time: nothing is bound";
+            plan.reason = "a part of the processors' time is others': nothing is bound";
             return {};
         }
         Error error = find_places(BindTo::core, allowed, places);

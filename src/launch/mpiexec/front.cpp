@@ -157,8 +157,7 @@ void Front::wait() {
     }
     const std::size_t own = waits.size();
     add(signals_, POLLIN);
-    const bool wants_input = input_open_ && nodes_[input_node_].link != nullptr &&
-                             nodes_[input_node_].link->greeted() &&
+    const bool wants_input = input_open_ && nodes_[input_node_].link != nullptr && planned_ &&
                              input_under_way_ < input_window_bytes;
     add(wants_input && is_foreground() ? STDIN_FILENO : -1, POLLIN);
     add(!output_.empty() && output_.pollable() ? output_.descriptor() : -1, POLLOUT);
@@ -214,6 +213,10 @@ void Front::close_link(Node& node) {
 void Front::take(Node& node, std::uint32_t number, const Frame& frame) {
     const auto code = static_cast<int>(frame.number);
     switch (frame.kind) {
+    case FrameKind::machine:
+        node.machine = frame.payload;
+        look_for_plans();
+        break;
     case FrameKind::output:
         output_.append(frame.payload, number);
         break;

@@ -45,6 +45,7 @@ class Front {
         std::string last_error;     // its last line
         std::uint64_t lost_ns = 0;  // when the link ended without an end of the node; 0: it didn't
         bool ended = false;
+        std::string machine; // its kernel and processors; empty: it has not said yet
         bool in_fence = false;
         std::string cards;
         std::string without_init; // ranks that ended without MPI_Init: what to say
@@ -53,6 +54,8 @@ class Front {
 
     bool start_agents();
     bool start_agent(std::uint32_t number);
+    // Sends all plans when all agents have said what they run on.
+    void look_for_plans();
     void send_plan(std::uint32_t number);
     std::vector<std::string> launcher_words(const Host& host) const;
 
@@ -87,6 +90,7 @@ class Front {
     int signals_ = -1;
     std::uint64_t started_ns_ = 0;
     bool told_output_broken_ = false;
+    bool planned_ = false;
 
     bool failed_ = false;
     int exit_code_ = 0;

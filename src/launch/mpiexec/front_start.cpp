@@ -68,7 +68,6 @@ bool Front::start_agents() {
         if (!start_agent(number)) {
             return false;
         }
-        send_plan(number);
     }
     return true;
 }
@@ -127,11 +126,27 @@ bool Front::start_agent(std::uint32_t number) {
     return true;
 }
 
+void Front::look_for_plans() {
+    if (planned_ || std::any_of(nodes_.begin(), nodes_.end(),
+                                [](const Node& node) { return node.machine.empty(); })) {
+        return;
+    }
+    planned_ = true;
+    for (std::uint32_t number = 0; number < nodes_.size(); ++number) {
+        if (nodes_[number].link != nullptr) {
+            send_plan(number);
+        }
+    }
+}
+
 void Front::send_plan(std::uint32_t number) {
     NodePlan plan;
     plan.node = number;
     plan.world_size = line_.ranks();
     plan.dealt = line_.dealt;
+    plan.sharers = static_cast<std::uint32_t>(
+        std::count_if(nodes_.begin(), nodes_.end(),
+                      [&](const Node& node) { return node.machine == nodes_[number].machine; }));
     plan.secret = secret_;
     plan.first_ranks = first_ranks_;
     for (const Host& host : hosts_) {

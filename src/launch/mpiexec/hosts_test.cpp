@@ -125,6 +125,7 @@ TEST(NodePlan, ComesBackAsItWas) {
     NodePlan plan;
     plan.node = 1;
     plan.world_size = 7;
+    plan.sharers = 3;
     plan.secret = 99;
     plan.first_ranks = {0, 4, 7};
     plan.names = {"a", "b"};
@@ -136,6 +137,7 @@ TEST(NodePlan, ComesBackAsItWas) {
     NodePlan other;
     ASSERT_TRUE(NodePlan::unpack(bytes, other));
     EXPECT_EQ(other.pack(), bytes);
+    EXPECT_EQ(other.sharers, 3U);
     EXPECT_EQ(other.ranks_here(0), 1U);
     EXPECT_EQ(other.ranks_here(1), 2U);
     EXPECT_EQ(other.world_rank(2), 6U);

@@ -161,12 +161,20 @@ bool plan_page_moves(const CommandLine& line, Report& report, JobPlan& plan) {
 
 bool plan_processors(const CommandLine& line, Report& report, JobPlan& plan) {
     const CpuSet allowed = CpuSet::allowed();
-    const std::uint32_t quota = processor_quota();
+    std::uint32_t quota = processor_quota();
     plan.processors = std::max(1U, allowed.count());
     if (quota != 0 && quota < plan.processors) {
         plan.processors = quota;
         report.explain("a control group grants the time of " + std::to_string(quota) + " of the " +
                        std::to_string(allowed.count()) + " processors");
+    }
+    if (const std::uint32_t sharers = plan.agent ? plan.agent->plan.sharers : 1; sharers > 1) {
+        plan.processors = std::max(1U, plan.processors / sharers);
+        quota = plan.processors;
+        report.explain(std::to_string(sharers) +
+                       " nodes of the job share the processors of this "
+                       "machine: each takes " +
+                       std::to_string(plan.processors));
     }
     if (has_fibres(line)) {
         plan_workers(line, allowed, report, plan);

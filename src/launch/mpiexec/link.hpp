@@ -25,10 +25,11 @@ enum class FrameKind : std::uint32_t {
     output_broken, // number: errno; nobody takes the standard output any more
     fence_over,    // the cards of all nodes (packed strings)
     // From the agent.
-    output,        // text for mpiexec's standard output
-    errors,        // and standard error
-    input_taken,   // number: bytes
-    failed,        // number: exit code; the message
+    machine,     // what it runs on: nodes with equal ones share processors (Front::look_for_plans)
+    output,      // text for mpiexec's standard output
+    errors,      // and standard error
+    input_taken, // number: bytes
+    failed,      // number: exit code; the message
     explains_more, // the next failure of this node explains more than its last
     ends_job,      // the job ends because of the last failure
     without_init,  // number: exit code; ranks ended without MPI_Init, which matters if others wait

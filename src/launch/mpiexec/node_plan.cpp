@@ -50,8 +50,8 @@ std::uint32_t NodePlan::world_rank(std::uint32_t slot) const {
 
 std::string NodePlan::pack() const {
     Packer packer;
-    for (const std::uint64_t number :
-         {std::uint64_t{node}, std::uint64_t{world_size}, std::uint64_t{dealt}, secret}) {
+    for (const std::uint64_t number : {std::uint64_t{node}, std::uint64_t{world_size},
+                                       std::uint64_t{dealt}, std::uint64_t{sharers}, secret}) {
         packer.add(number);
     }
     add_numbers(packer, first_ranks);
@@ -68,6 +68,7 @@ bool NodePlan::unpack(std::string_view bytes, NodePlan& plan) {
     plan.node = static_cast<std::uint32_t>(unpacker.number());
     plan.world_size = static_cast<std::uint32_t>(unpacker.number());
     plan.dealt = unpacker.number() != 0;
+    plan.sharers = static_cast<std::uint32_t>(unpacker.number());
     plan.secret = unpacker.number();
     plan.first_ranks = take_numbers(unpacker, bytes);
     plan.names = unpacker.texts();
@@ -75,7 +76,7 @@ bool NodePlan::unpack(std::string_view bytes, NodePlan& plan) {
     plan.words = unpacker.texts();
     plan.environment = unpacker.texts();
     plan.directory = unpacker.text();
-    return unpacker.sound() && plan.node < plan.nodes() &&
+    return unpacker.sound() && plan.node < plan.nodes() && plan.sharers != 0 &&
            plan.first_ranks.size() == plan.names.size() + 1;
 }
 

@@ -16,6 +16,7 @@ struct NodePlan {
     std::uint32_t node = 0;
     std::uint32_t world_size = 1;
     bool dealt = false;
+    std::uint32_t sharers = 1; // nodes that have this node's processors, itself among them
     std::uint64_t secret = 0;
     std::vector<std::uint32_t> first_ranks; // nodes + 1, as node/node_map.hpp has them
     std::vector<std::string> names;         // of nodes

@@ -47,23 +47,8 @@ def alias(procedure):
             f'__attribute__((alias("P{procedure.name}"), visibility("hidden")));')
 
 
-def tool_error(procedure):
-    """What is wrong with the arguments of a call of the tool interface, where nothing exists."""
-    kinds = {p.kind for p in procedure.parameters if p.direction in ("in", "inout")}
-    if kinds & {"CVAR_INDEX", "PVAR_INDEX", "CAT_INDEX", "EVENT_INDEX", "SOURCE_INDEX",
-                "CVAR_INDEX_SPECIAL"}:
-        return "MPI_T_ERR_INVALID_INDEX"
-    if procedure.name.endswith("_get_index"):
-        return "MPI_T_ERR_INVALID_NAME"
-    if kinds & {"CVAR", "PVAR", "EVENT_REGISTRATION", "EVENT_INSTANCE", "TOOLS_ENUM"}:
-        return "MPI_T_ERR_INVALID_HANDLE"
-    return "MPI_T_ERR_NOT_SUPPORTED"
-
-
 def unsupported_body(procedure):
     name = procedure.name
-    if procedure.name.startswith("MPI_T_"):
-        return [f"    return unsupported_tool_call({tool_error(procedure)});"]
     comms = checks.communicators(procedure)
     argument = ""
     if comms:

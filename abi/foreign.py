@@ -43,6 +43,12 @@ NUMBERS = {
     "WIN_FLAVOR": ("window_flavour", r"WIN_FLAVOR_\w+"),
     "WIN_MODEL": ("window_model", "WIN_UNIFIED WIN_SEPARATE"),
     "ERROR_CLASS": ("error_class", r"(ERR|T_ERR)_\w+"),
+    "TOOL_VAR_VERBOSITY": ("verbosity", r"T_VERBOSITY_\w+"),
+    "BIND_TYPE": ("binding", r"T_BIND_\w+"),
+    "VARIABLE_SCOPE": ("scope", r"T_SCOPE_\w+"),
+    "PVAR_CLASS": ("variable_class", r"T_PVAR_CLASS_\w+"),
+    "CALLBACK_SAFETY": ("safety", r"T_CB_REQUIRE_\w+"),
+    "SOURCE_ORDERING": ("source_order", r"T_SOURCE_\w+"),
 }
 SAME_NUMBERS = {"RANK_NNI": "RANK", "GROUP_COMPARISON": "COMM_COMPARISON"}
 

@@ -15,6 +15,8 @@ MPI_Keyval_create MPI_Comm_create_errhandler MPI_File_create_errhandler MPI_Win_
 MPI_Session_create_errhandler MPI_Grequest_start MPI_Register_datarep MPI_Register_datarep_c
 MPI_Comm_get_attr MPI_Attr_get MPI_Win_get_attr MPI_Type_get_contents MPI_Type_get_contents_c
 MPI_Pcontrol MPI_Comm_spawn_multiple MPI_File_set_view MPI_File_get_view MPI_Abi_get_version
+MPI_T_source_get_info MPI_T_event_register_callback MPI_T_event_callback_set_info
+MPI_T_event_callback_get_info
 """.split())
 
 # How many statuses an array has: by the procedure's parameter.
@@ -127,6 +129,8 @@ class CallWriter:
             self.number(parameter, foreign.NUMBERS[kind][0])
         elif kind in foreign.SUMS:
             self.number(parameter, foreign.SUMS[kind][0])
+        elif kind == "PVAR" and not parameter.is_pointer:
+            self.arguments.append(f"core_variable_handle({name})")
         elif kind == "WEIGHT":
             self.arguments.append(f"core_weights({name})")
         elif kind == "STRING" and parameter.direction == "out" and self.procedure.name in STRINGS:

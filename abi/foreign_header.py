@@ -69,15 +69,16 @@ def text(abi, standard):
         if row["form"] in ("opaque pointer", "integer") and row["name"] not in kinds:
             lines.append(f"typedef {row['definition']} {row['name']};")
     lines.append(f"typedef struct MPI_Status {{ {STATUSES[abi.name]} }} MPI_Status;")
+    enumerators = [{"name": c.name, "value": c.foreign} for c in abi.constants.values()]
     for name, prefix in header.ENUMERATIONS.items():
-        lines += header.enumeration(name, prefix, standard.constants)
+        lines += header.enumeration(name, prefix, enumerators)
     for row in standard.types:
         if row["form"] == "callback":
             result, rest = row["definition"].split("(", 1)
             lines.append(f"typedef {result.strip()} {row['name']}({rest};")
     lines += ["#define MPI_VERSION 5", "#define MPI_SUBVERSION 0"]
     for c in abi.constants.values():
-        if c.foreign != "-":
+        if c.foreign != "-" and not c.name.startswith(tuple(header.ENUMERATIONS.values())):
             lines += constant(c)
     lines += functions(abi)
     for prefix in ("", "P"):

@@ -53,8 +53,8 @@ void tool_interface() {
     EXPECT(MPI_T_cvar_get_num(&number) == MPI_T_ERR_NOT_INITIALIZED);
     int provided = -1;
     EXPECT(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) == MPI_SUCCESS);
-    EXPECT(MPI_T_cvar_get_num(&number) == MPI_SUCCESS && number == 0);
-    EXPECT(MPI_T_pvar_get_num(&number) == MPI_SUCCESS && number == 0);
+    EXPECT(MPI_T_cvar_get_num(&number) == MPI_SUCCESS && number > 0);
+    EXPECT(MPI_T_pvar_get_num(&number) == MPI_SUCCESS && number > 0);
     EXPECT(MPI_T_cvar_get_index("none", &number) == MPI_T_ERR_INVALID_NAME);
     EXPECT(MPI_T_finalize() == MPI_SUCCESS);
     EXPECT(MPI_T_finalize() == MPI_T_ERR_NOT_INITIALIZED);

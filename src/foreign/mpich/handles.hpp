@@ -124,6 +124,12 @@ Byte* core_buffer(Byte* buffer) {
                : buffer;
 }
 
+// MPI_T_PVAR_ALL_HANDLES is the address of a variable.
+extern char no_handles;
+inline MPI_T_pvar_handle core_variable_handle(MPI_T_pvar_handle handle) {
+    return static_cast<void*>(handle) == &no_handles ? MPI_T_PVAR_ALL_HANDLES : handle;
+}
+
 inline void* foreign_buffer(void* buffer) {
     return buffer == MPI_BUFFER_AUTOMATIC ? reinterpret_cast<void*>(foreign_buffer_automatic)
                                           : buffer;

@@ -15,11 +15,11 @@ namespace warren::foreign {
 
 int unweighted;
 int weights_empty;
+char no_handles;
 
 namespace {
 
 int ignored_f08_status[5];
-char no_handles;
 
 } // namespace
 

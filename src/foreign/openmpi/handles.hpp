@@ -76,6 +76,11 @@ Byte* core_buffer(Byte* buffer) {
     static_assert(foreign_in_place == core_in_place && foreign_bottom == core_bottom);
     return buffer;
 }
+inline MPI_T_pvar_handle core_variable_handle(MPI_T_pvar_handle handle) {
+    constexpr std::intptr_t all_handles = -1;
+    return reinterpret_cast<std::intptr_t>(handle) == all_handles ? MPI_T_PVAR_ALL_HANDLES : handle;
+}
+
 inline void* foreign_buffer(void* buffer) {
     return buffer;
 }

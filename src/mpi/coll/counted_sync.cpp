@@ -49,8 +49,8 @@ void wait_counted(CallAgreement& call, std::atomic<std::uint64_t>* waiters, cons
         return;
     }
     const SlotMember& slot = call.slot();
-    // One of several threads of the rank polls for all.
-    const bool polls_alone = !slot.node_rank.lock.shared();
+    // One of several threads of the rank polls for all; and a wait that a tool observes is timed.
+    const bool polls_alone = !slot.node_rank.lock.closed();
     if (polls_alone && slot.node_rank.oversubscribed()) {
         const bool waits_for_event = slot.node_rank.waits_for_event();
         for (std::uint32_t turn = 0; turn < slot.node_rank.waits.collective_yields; ++turn) {
@@ -67,7 +67,7 @@ void wait_counted(CallAgreement& call, std::atomic<std::uint64_t>* waiters, cons
             return;
         }
     } else if (polls_alone) {
-        for (std::uint32_t spin = 0; spin < wait_policy::spins_alone; ++spin) {
+        for (std::uint32_t spin = 0; spin < slot.node_rank.waits.spins_alone; ++spin) {
             spin_pause();
             if (done()) {
                 return;

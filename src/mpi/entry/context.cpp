@@ -10,6 +10,7 @@
 #include "mpi/entry/enrolment.hpp"
 #include "mpi/entry/failure.hpp"
 #include "mpi/entry/requests.hpp"
+#include "mpi/entry/tool_information.hpp"
 #include "mpi/transport/shm/segment_regions.hpp"
 
 namespace warren::mpi {
@@ -135,6 +136,7 @@ Error open_context(int thread_level, Context*& context) {
     }
     own_context = context;
     rank_state.context.store(context, std::memory_order_release);
+    attach_tool(*context);
     context->rank.slot.pid.store(getpid(), std::memory_order_relaxed);
     // (Of a program started alone, too.) Pairs with the launcher's look after the process has
     // ended.
@@ -144,6 +146,7 @@ Error open_context(int thread_level, Context*& context) {
 
 void close_context() {
     RankState& rank_state = find_rank_state();
+    detach_tool(rank_state);
     Context* context = rank_state.context.exchange(nullptr, std::memory_order_acq_rel);
     Rank& rank = context->rank;
     rank.slot.state.store(node::RankStage::finalised, std::memory_order_release);

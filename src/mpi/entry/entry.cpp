@@ -1,7 +1,6 @@
 #include "mpi/entry/entry.hpp"
 
 #include "mpi/entry/file_release.hpp"
-#include "mpi/entry/tool_information.hpp"
 
 namespace warren::mpi {
 
@@ -194,10 +193,6 @@ int unsupported(std::uint32_t call, MPI_Comm communicator) {
     Context& context = find_context(call);
     return raise(context, call, context.communicators.find(communicator),
                  fail(MPI_ERR_UNSUPPORTED_OPERATION, "Warren does not implement this call yet"));
-}
-
-int unsupported_tool_call(int code) {
-    return tool_interface_initialised() ? code : MPI_T_ERR_NOT_INITIALIZED;
 }
 
 } // namespace warren::mpi

@@ -391,8 +391,5 @@ inline bool is_member(const comm::Communicator* communicator, int root) {
 
 // A procedure that is not implemented.
 [[gnu::cold]] int unsupported(std::uint32_t call, MPI_Comm communicator = MPI_COMM_NULL);
-// A procedure of the tool information interface that is not implemented. That interface has its own
-// codes and no handlers.
-[[gnu::cold]] int unsupported_tool_call(int code);
 
 } // namespace warren::mpi

@@ -4,6 +4,7 @@
 
 #include "mpi/comm/topology.hpp"
 #include "mpi/entry/context.hpp"
+#include "mpi/entry/tool_calls.hpp"
 
 namespace warren::mpi {
 
@@ -39,6 +40,15 @@ void adapt_keyval(int keyval, comm::AttributeOwner owner, comm::Keyval::CopyAdap
     }
 }
 
+void adapt_event(MPI_T_event_registration handle, int (*number)(int)) {
+    if (tool::Tool* its = find_tool()) {
+        tool::Tool::Guard guard(*its);
+        if (tool::Registration* found = guard.events().find(handle)) {
+            found->safety_number = number;
+        }
+    }
+}
+
 const comm::Communicator* communicator(MPI_Comm comm) {
     Context* context = process_context();
     return context != nullptr ? context->communicators.find(comm) : nullptr;
@@ -69,5 +79,7 @@ int neighbours_out(MPI_Comm comm) {
 
 extern "C" __attribute__((
     visibility("default"))) constexpr warren::mpi::ForeignHooks warren_foreign_hooks = {
-    warren::mpi::adapt_op, warren::mpi::adapt_errhandler, warren::mpi::adapt_keyval,
-    warren::mpi::peers,    warren::mpi::neighbours_in,    warren::mpi::neighbours_out};
+    warren::mpi::adapt_op,      warren::mpi::adapt_errhandler,
+    warren::mpi::adapt_keyval,  warren::mpi::adapt_event,
+    warren::mpi::peers,         warren::mpi::neighbours_in,
+    warren::mpi::neighbours_out};

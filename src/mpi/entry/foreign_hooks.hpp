@@ -18,6 +18,9 @@ struct ForeignHooks {
                          comm::Keyval::CopyAdapter copy_adapter,
                          comm::Keyval::DeleteAdapter delete_adapter);
 
+    // Functions of a registration of events get levels of safety as `number` says.
+    void (*adapt_event)(MPI_T_event_registration registration, int (*number)(int));
+
     // Ranks that a collective operation exchanges blocks with; 0 of what is no communicator.
     int (*peers)(MPI_Comm comm);
     int (*neighbours_in)(MPI_Comm comm);

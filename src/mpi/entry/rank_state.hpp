@@ -10,6 +10,10 @@
 #include <atomic>
 #include <cstdint>
 
+namespace warren::tool {
+class Tool;
+}
+
 namespace warren::mpi {
 
 struct Context;
@@ -28,7 +32,8 @@ struct RankState {
     // Initialisations of the tool information interface, whose life is independent of MPI_Init and
     // MPI_Finalize.
     std::atomic<int> tool_initialisations{0};
-    bool bound = true; // false: the state of threads that belong to no rank
+    std::atomic<tool::Tool*> tool{nullptr}; // from the first of them on
+    bool bound = true;                      // false: the state of threads that belong to no rank
 };
 
 // The state of the calling thread's rank.

@@ -5,8 +5,8 @@
 // a predefined type, a rank of a communicator, no wildcard, one thread, nothing that must come
 // first. False means that nothing has been done: the long way then finds out whether
 // it is something else or a mistake. Every check of the long way that could fail is therefore a
-// reason to say false here. Thread rule: by any thread; they leave ranks whose lock is shared
-// alone.
+// reason to say false here. Thread rule: by any thread; they leave ranks whose lock is closed,
+// because it is shared or a tool counts, alone.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct ShortMessage {
                                                  int peer, int tag, MPI_Comm comm,
                                                  ShortMessage& message) {
     Context* context = own_context;
-    if (context == nullptr || context->rank.lock.shared() || context->failed_on != nullptr)
+    if (context == nullptr || context->rank.lock.closed() || context->failed_on != nullptr)
         [[unlikely]] {
         return false;
     }

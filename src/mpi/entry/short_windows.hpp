@@ -18,7 +18,7 @@ inline constexpr std::uint64_t short_window_elements = 64;
 // The window of a handle; null: the long way.
 [[gnu::always_inline]] inline rma::Window* short_window(MPI_Win win) {
     Context* context = own_context;
-    if (context == nullptr || context->rank.lock.shared() || context->failed_on != nullptr)
+    if (context == nullptr || context->rank.lock.closed() || context->failed_on != nullptr)
         [[unlikely]] {
         return nullptr;
     }

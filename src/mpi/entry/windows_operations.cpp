@@ -20,6 +20,13 @@ Error check_pointer(const char* name, const void* pointer) {
     return pointer != nullptr ? Error() : fail(MPI_ERR_BUFFER, "%s is a null pointer", name);
 }
 
+// Short ways don't come here, but they are closed while somebody wants to know.
+void count(Context& context, MPI_Count count, const datatype::Datatype& type) {
+    if (context.rank.lock.observed()) [[unlikely]] {
+        context.rank.counts.window_operations.add(static_cast<std::uint64_t>(count * type.size));
+    }
+}
+
 // The layout of data at a target, whose place the window knows.
 message::Buffer layout_of(MPI_Count count, const datatype::Datatype& type) {
     return buffer_of(nullptr, count, type);
@@ -92,41 +99,46 @@ Error win_test(Context&, rma::Window& win, int* flag) {
     return error;
 }
 
-Error put(Context&, const void* origin_addr, MPI_Count origin_count,
+Error put(Context& context, const void* origin_addr, MPI_Count origin_count,
           const datatype::Datatype& origin_datatype, int target_rank, MPI_Aint target_disp,
           MPI_Count target_count, const datatype::Datatype& target_datatype, rma::Window& win) {
+    count(context, origin_count, origin_datatype);
     return win.put(buffer_of(origin_addr, origin_count, origin_datatype), target_rank, target_disp,
                    layout_of(target_count, target_datatype));
 }
 
-Error get(Context&, void* origin_addr, MPI_Count origin_count,
+Error get(Context& context, void* origin_addr, MPI_Count origin_count,
           const datatype::Datatype& origin_datatype, int target_rank, MPI_Aint target_disp,
           MPI_Count target_count, const datatype::Datatype& target_datatype, rma::Window& win) {
+    count(context, origin_count, origin_datatype);
     return win.get(buffer_of(origin_addr, origin_count, origin_datatype), target_rank, target_disp,
                    layout_of(target_count, target_datatype));
 }
 
-Error accumulate(Context&, const void* origin_addr, MPI_Count origin_count,
+Error accumulate(Context& context, const void* origin_addr, MPI_Count origin_count,
                  const datatype::Datatype& origin_datatype, int target_rank, MPI_Aint target_disp,
                  MPI_Count target_count, const datatype::Datatype& target_datatype, coll::Op& op,
                  rma::Window& win) {
+    count(context, origin_count, origin_datatype);
     return win.accumulate(buffer_of(origin_addr, origin_count, origin_datatype), nullptr,
                           target_rank, target_disp, layout_of(target_count, target_datatype), op);
 }
 
-Error get_accumulate(Context&, const void* origin_addr, MPI_Count origin_count,
+Error get_accumulate(Context& context, const void* origin_addr, MPI_Count origin_count,
                      const datatype::Datatype& origin_datatype, void* result_addr,
                      MPI_Count result_count, const datatype::Datatype& result_datatype,
                      int target_rank, MPI_Aint target_disp, MPI_Count target_count,
                      const datatype::Datatype& target_datatype, coll::Op& op, rma::Window& win) {
+    count(context, result_count, result_datatype);
     const message::Buffer result = buffer_of(result_addr, result_count, result_datatype);
     return win.accumulate(buffer_of(origin_addr, origin_count, origin_datatype), &result,
                           target_rank, target_disp, layout_of(target_count, target_datatype), op);
 }
 
-Error fetch_and_op(Context&, const void* origin_addr, void* result_addr,
+Error fetch_and_op(Context& context, const void* origin_addr, void* result_addr,
                    const datatype::Datatype& datatype, int target_rank, MPI_Aint target_disp,
                    coll::Op& op, rma::Window& win) {
+    count(context, 1, datatype);
     if (op.kind() != coll::OpKind::no_op) {
         if (Error error = check_pointer("origin_addr", origin_addr)) {
             return error;
@@ -138,9 +150,10 @@ Error fetch_and_op(Context&, const void* origin_addr, void* result_addr,
     return win.fetch_and_op(origin_addr, result_addr, datatype, target_rank, target_disp, op);
 }
 
-Error compare_and_swap(Context&, const void* origin_addr, const void* compare_addr,
+Error compare_and_swap(Context& context, const void* origin_addr, const void* compare_addr,
                        void* result_addr, const datatype::Datatype& datatype, int target_rank,
                        MPI_Aint target_disp, rma::Window& win) {
+    count(context, 1, datatype);
     if (Error error = check_pointer("origin_addr", origin_addr)) {
         return error;
     }

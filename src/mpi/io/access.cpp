@@ -174,8 +174,23 @@ Error File::transfer(const Access& access, const Buffer& data, bool collectively
     return error;
 }
 
+namespace {
+
+void count_bytes(Counts& counts, Direction direction, MPI_Count bytes) {
+    const auto moved = static_cast<std::uint64_t>(bytes);
+    (direction == Direction::read ? counts.file_bytes_read : counts.file_bytes_written).add(moved);
+}
+
+} // namespace
+
 // An access that has been checked and placed.
 Error File::carry_out(Access& access, bool collectively, MPI_Count& bytes) {
+    Error error = carry_out_uncounted(access, collectively, bytes);
+    count_bytes(engine_.rank().counts, access.direction, bytes);
+    return error;
+}
+
+Error File::carry_out_uncounted(Access& access, bool collectively, MPI_Count& bytes) {
     const Representation& representation = view_->representation();
     RankLock& lock = engine_.rank().lock;
     if (!representation.converts()) {
@@ -228,6 +243,7 @@ Error File::start(Access& access, std::unique_ptr<NonblockingAccess>& made) {
 
 NonblockingAccess::NonblockingAccess(File& file, const Access& access)
     : Job(file.engine_.rank()),
+      counts_(file.engine_.rank().counts),
       file_(file.file_),
       medium_(file.medium_),
       view_(file.view_),
@@ -247,6 +263,7 @@ Error NonblockingAccess::complete(MPI_Count& bytes, RankLock& lock) {
     Error error = std::exchange(error_, Error());
     Error ended =
         end_of_data(access_, view_->representation(), lock, converted_.get(), done_, bytes);
+    count_bytes(counts_, access_.direction, bytes);
     if (error) {
         ended.drop();
         return error;

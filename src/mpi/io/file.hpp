@@ -125,6 +125,7 @@ class File {
     // Data as it is in the file, or the memory itself.
     Error transfer(const Access& access, const Buffer& data, bool collectively, MPI_Count& done);
     Error carry_out(Access& access, bool collectively, MPI_Count& bytes);
+    Error carry_out_uncounted(Access& access, bool collectively, MPI_Count& bytes);
 
     // collective.cpp
     Error transfer_staged(const Access& access, const Buffer& data, MPI_Count& done);
@@ -178,6 +179,7 @@ class NonblockingAccess final : public Job {
   private:
     friend class File;
 
+    Counts& counts_; // of the rank
     const std::shared_ptr<SystemFile> file_;
     const Medium medium_;
     const std::shared_ptr<const View> view_;

@@ -26,6 +26,7 @@ bool send_block(Core& core, Peer& peer, const Envelope& envelope, const transpor
         return false;
     }
     transport::Plans::sent(peer, plan, bytes);
+    core.rank.counts.streams.add(bytes);
     return true;
 }
 

@@ -27,6 +27,14 @@ struct Core {
         }
     }
 
+    // Counts a message that has been sent at once, for tools.
+    void count_whole(std::uint32_t peer, std::uint64_t bytes) {
+        // (Longer ones are streams, which are counted where they begin.)
+        if (bytes <= transport.whole_block_limit(peers.of(peer))) {
+            rank.counts.eager.add(bytes);
+        }
+    }
+
     // The receiver of a send no longer fetches it, if it did (transport::Offers).
     void end_offer(Request& send) {
         if (std::exchange(send.sending.offered, false)) {

@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "mpi/message/payload.hpp"
+
 namespace warren::message {
 
 Engine::Engine(Rank& rank, transport::fabric::Network* network)
@@ -274,10 +276,84 @@ void Engine::Arrivals::other(Engine& engine, const transport::Arrival& arrival) 
     std::_Exit(1);
 }
 
+namespace {
+
+// The bytes of the message that an arrival begins; false: it is a part of one, or about one.
+bool message_bytes(const transport::Arrival& arrival, std::uint64_t& bytes) {
+    switch (arrival.header.kind) {
+    case kind::eager:
+        bytes = arrival.bytes;
+        return true;
+    case kind::stream_head:
+        bytes = head_of(arrival).total;
+        return true;
+    case kind::rendezvous:
+        bytes = payload_of<RendezvousData>(arrival).memory.length;
+        return true;
+    case kind::rendezvous_list:
+        bytes = payload_of<RendezvousListData>(arrival).bytes;
+        return true;
+    case kind::direct:
+        bytes = payload_of<DirectData>(arrival).bytes;
+        return true;
+    default:
+        return false;
+    }
+}
+
+} // namespace
+
+// As above, while a tool observes the rank.
+struct Engine::CountedArrivals {
+    Engine& engine;
+
+    void operator()(const transport::Arrival& arrival) const {
+        count(arrival);
+        Arrivals{engine}(arrival);
+    }
+    void cell(const transport::Cell& cell, std::uint32_t sender) const {
+        count(transport::arrival_of(cell, sender));
+        Arrivals{engine}.cell(cell, sender);
+    }
+
+    // progress()'s look at the transport when sends take turns, or a tool observes the rank.
+    [[gnu::noinline]] static bool poll(Engine& engine) {
+        Outbox& outbox = engine.core_.outbox;
+        Transport& transport = engine.core_.transport;
+        if (!outbox.observed()) {
+            return transport.poll(Arrivals{engine}, frames_per_turn);
+        }
+        const bool moved = outbox.takes_turns()
+                               ? transport.poll(CountedArrivals{engine}, frames_per_turn)
+                               : transport.poll(CountedArrivals{engine});
+        // What is told may make progress, and end what this rank waits for.
+        return tell_observer(engine.core_.rank.lock) || moved;
+    }
+
+  private:
+    void count(const transport::Arrival& arrival) const {
+        std::uint64_t bytes;
+        if (message_bytes(arrival, bytes)) {
+            Counts& counts = engine.core_.rank.counts;
+            counts.received.add(bytes);
+            counts.posted_attempts.add(engine.receiver_.attempts(envelope_of(arrival.header)));
+        }
+    }
+    static bool tell_observer(RankLock& lock) {
+        Observer* const observer = lock.observer.load(std::memory_order_relaxed);
+        if (observer == nullptr || !observer->has_news()) {
+            return false;
+        }
+        lock.unlock();
+        observer->deliver();
+        lock.lock();
+        return true;
+    }
+};
+
 bool Engine::progress() {
-    const bool moved = core_.transport.poll(Arrivals{*this}, core_.outbox.takes_turns()
-                                                                 ? frames_per_turn
-                                                                 : transport::cells_taken_per_poll);
+    const bool moved = core_.outbox.is_plain() ? core_.transport.poll(Arrivals{*this})
+                                               : CountedArrivals::poll(*this);
     // Most calls have nothing else to do. The rest is out of line, so that they save few registers.
     if (!core_.outbox.empty() || !direct_.empty() || !core_.transport.offers().empty() ||
         !stepping_.empty() || !withdrawals_.empty()) [[unlikely]] {
@@ -297,7 +373,7 @@ bool Engine::Arrivals::go_on(Engine& engine, bool moved) {
         moved |= sender.push();
         // Data with gaps is sent and received in alternating parts (Sender::part_limit).
         for (std::uint32_t turn = 1; outbox.takes_turns() && turn < turns_at_once; ++turn) {
-            transport.poll(Arrivals{engine}, frames_per_turn);
+            CountedArrivals::poll(engine);
             sender.push();
         }
     }

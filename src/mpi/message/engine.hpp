@@ -57,6 +57,9 @@ class Engine {
             return false;
         }
         core_.count(buffer, peer_rank);
+        if (core_.rank.lock.observed()) [[unlikely]] {
+            core_.count_whole(peer_rank, static_cast<std::uint64_t>(buffer.bytes()));
+        }
         return true;
     }
     // Short messages: up to short_bytes of memory without gaps, through the peer's pair ring, or
@@ -88,7 +91,7 @@ class Engine {
                                               std::uint32_t peer_rank, const Envelope& envelope,
                                               std::uint32_t call, std::size_t& bytes) {
         if (!receiver_.idle() || !core_.outbox.empty() || !stepping_.empty() || !direct_.empty() ||
-            core_.rank.lock.shared()) [[unlikely]] {
+            core_.rank.lock.closed()) [[unlikely]] {
             return false;
         }
         if (core_.rank.waits.all_by_queue) [[unlikely]] {
@@ -249,8 +252,10 @@ class Engine {
     std::uint32_t current_call = 0;
 
   private:
+    friend class EngineView;
     struct Arrivals; // handler for the transport's poll()
     struct Leaving;  // the end of flush() in a job of several nodes
+    struct CountedArrivals;
 
     // A short message through the queue.
     bool receive_queued(void* buffer, std::size_t capacity, std::size_t unit,

@@ -162,9 +162,11 @@ void Receiver::fetch(Request& receive, const Envelope& envelope, std::uint32_t s
     if (!trial.asked) {
         trial = transport::Plans::trial_of_taken(offered.began, unexpected);
     }
-    const PeerCopy result = receive.kept() == 0           ? PeerCopy::done
-                            : offered.memory.address == 0 ? PeerCopy::failed
-                                                          : read_offered(receive, sender, offered);
+    const bool fetches =
+        offered.memory.address != 0 && offered.bytes >= core_.transport.memory().fetched_from;
+    const PeerCopy result = receive.kept() == 0 ? PeerCopy::done
+                            : fetches           ? read_offered(receive, sender, offered)
+                                                : PeerCopy::failed;
     if (result == PeerCopy::done) {
         const DoneData done = {.sender = offered.sender, .withdrawn = 0};
         core_.answer(sender, kind::done, &done, sizeof done);

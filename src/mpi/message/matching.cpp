@@ -18,6 +18,21 @@ Request* PostedReceives::match_wild(const Envelope& message, const Request* exac
     return wild;
 }
 
+std::uint32_t PostedReceives::attempts(const Envelope& message) const {
+    std::uint32_t made = 0;
+    for (const List* list : {&exact_[bucket_of(message)], &wild_}) {
+        const Request* receive = list->first;
+        while (receive != nullptr) {
+            ++made;
+            if (takes(receive->envelope, message)) {
+                break;
+            }
+            receive = receive->receiving.next_posted;
+        }
+    }
+    return made;
+}
+
 UnexpectedMessages::~UnexpectedMessages() {
     for (Unexpected* message = arrived_.first; message != nullptr;) {
         Unexpected* next = message->next_arrived;
@@ -98,6 +113,7 @@ void UnexpectedMessages::add(Unexpected& message) {
     (arrived_.last != nullptr ? arrived_.last->next_arrived : arrived_.first) = &message;
     arrived_.last = &message;
     ++count_;
+    bytes_ += message.bytes;
 }
 
 void UnexpectedMessages::remove(Unexpected& message) {
@@ -119,6 +135,7 @@ void UnexpectedMessages::remove(Unexpected& message) {
     (message.next_arrived != nullptr ? message.next_arrived->previous_arrived : arrived_.last) =
         message.previous_arrived;
     --count_;
+    bytes_ -= message.bytes;
 }
 
 Unexpected* UnexpectedMessages::find_announced(const Envelope& envelope, std::uint32_t sender,
@@ -148,6 +165,7 @@ Unexpected* UnexpectedMessages::search(const Envelope& receive) const {
     if (receive.source == MPI_ANY_SOURCE || receive.tag == MPI_ANY_TAG) {
         for (Unexpected* message = arrived_.first; message != nullptr;
              message = message->next_arrived) {
+            ++attempts_;
             if (takes(receive, message->envelope)) {
                 return message;
             }
@@ -156,6 +174,7 @@ Unexpected* UnexpectedMessages::search(const Envelope& receive) const {
     }
     for (Unexpected* message = buckets_[bucket_of(receive)].first; message != nullptr;
          message = message->next_in_bucket) {
+        ++attempts_;
         if (takes(receive, message->envelope)) {
             return message;
         }

@@ -75,6 +75,8 @@ class PostedReceives {
     }
 
     std::uint32_t count() const { return count_; }
+    // How many comparisons match() needs.
+    std::uint32_t attempts(const Envelope& message) const;
 
   private:
     struct List {
@@ -184,6 +186,9 @@ class UnexpectedMessages {
                                std::uint64_t send) const;
 
     std::uint32_t count() const { return count_; }
+    std::uint64_t bytes() const { return bytes_; }
+    // Comparisons of receives and probes with messages.
+    std::uint64_t attempts() const { return attempts_; }
 
   private:
     Unexpected* search(const Envelope& receive) const;
@@ -201,6 +206,8 @@ class UnexpectedMessages {
     List arrived_ = {};
     Unexpected* pool_ = nullptr; // linked by next_arrived
     std::uint32_t count_ = 0;
+    std::uint64_t bytes_ = 0;
+    mutable std::uint64_t attempts_ = 0;
 };
 
 } // namespace warren::message

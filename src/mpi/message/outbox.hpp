@@ -29,7 +29,14 @@ class Outbox {
     bool empty() const { return waiting_ == nullptr; }
     std::uint32_t count() const { return count_; }
     // Some sends have sent a part, and could go on.
-    bool takes_turns() const { return takes_turns_; }
+    bool takes_turns() const { return (modes_ & turns_mode) != 0; }
+    // Neither that, nor does a tool observe the rank: progress looks at the transport in the
+    // shortest way. (Here, so that it asks one question.)
+    bool is_plain() const { return modes_ == 0; }
+    bool observed() const { return (modes_ & observed_mode) != 0; }
+    void observe(bool on) {
+        modes_ = static_cast<std::uint8_t>(on ? modes_ | observed_mode : modes_ & ~observed_mode);
+    }
 
     void enqueue(Peer& peer, Outgoing& outgoing);
     // Takes a send out. False: it is not here.
@@ -50,7 +57,7 @@ class Outbox {
     template <typename Advance>
     bool push(Advance advance) {
         bool moved = false;
-        takes_turns_ = false;
+        modes_ &= static_cast<std::uint8_t>(~turns_mode);
         Peer** link = &waiting_;
         while (*link != nullptr) {
             Peer& peer = **link;
@@ -74,6 +81,9 @@ class Outbox {
     bool waits_for_space() const;
 
   private:
+    static constexpr std::uint8_t turns_mode = 1;
+    static constexpr std::uint8_t observed_mode = 2;
+
     // An answer that found no space.
     struct Answer : Outgoing {
         Answer() : Outgoing(true) {}
@@ -117,7 +127,7 @@ class Outbox {
                     if (++parts < parts_per_turn) {
                         continue;
                     }
-                    takes_turns_ = true;
+                    modes_ |= turns_mode;
                     return true;
                 }
             }
@@ -132,7 +142,7 @@ class Outbox {
     Transport& transport_;
     Peer* waiting_ = nullptr; // peers with something waiting
     std::uint32_t count_ = 0;
-    bool takes_turns_ = false;
+    std::uint8_t modes_ = 0;
 };
 
 } // namespace warren::message

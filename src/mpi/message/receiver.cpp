@@ -59,6 +59,20 @@ void Receiver::place(const Request& receive, std::uint64_t first, const std::byt
     }
 }
 
+void Receiver::keep(Unexpected& message) {
+    unexpected_.add(message);
+    core_.rank.counts.unexpected.add(message.bytes);
+    if (Observer* observer = core_.rank.lock.observer.load(std::memory_order_relaxed))
+        [[unlikely]] {
+        observer->message_kept({.source = message.sender,
+                                .tag = message.envelope.tag,
+                                .context = message.envelope.context,
+                                .bytes = message.bytes,
+                                .length = unexpected_.count(),
+                                .queued_bytes = unexpected_.bytes()});
+    }
+}
+
 void Receiver::arrived_unexpected(const transport::Arrival& arrival) {
     Unexpected* message = unexpected_.make(arrival.bytes);
     if (message == nullptr) {
@@ -67,7 +81,7 @@ void Receiver::arrived_unexpected(const transport::Arrival& arrival) {
     message->envelope = envelope_of(arrival.header);
     message->sender = arrival.sender;
     std::memcpy(message->data, arrival.data, arrival.bytes);
-    unexpected_.add(*message);
+    keep(*message);
 }
 
 Unexpected& Receiver::keep_announced(Unexpected::Form form, const Envelope& envelope,
@@ -80,7 +94,7 @@ Unexpected& Receiver::keep_announced(Unexpected::Form form, const Envelope& enve
     message->envelope = envelope;
     message->sender = sender;
     message->bytes = bytes;
-    unexpected_.add(*message);
+    keep(*message);
     return *message;
 }
 
@@ -140,6 +154,7 @@ void Receiver::receive_unexpected(Unexpected& message, Request& receive) {
 }
 
 Error Receiver::send_to_self(Request& send) {
+    core_.rank.counts.to_self.add(send.bytes);
     if (Request* receive = posted_.match(send.envelope)) {
         deliver_own(*receive, send.envelope, send);
         core_.requests.complete(send);
@@ -165,12 +180,12 @@ Error Receiver::send_to_self(Request& send) {
         } else if (send.bytes > 0) {
             std::memcpy(message->data, send.data, send.bytes);
         }
-        unexpected_.add(*message);
+        keep(*message);
         core_.requests.complete(send);
     } else {
         message->form = Unexpected::Form::own;
         message->announced.own = &send;
-        unexpected_.add(*message);
+        keep(*message);
         core_.rank.wake_threads(); // another thread may probe for it
     }
     return {};

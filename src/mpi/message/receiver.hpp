@@ -26,6 +26,8 @@ class Receiver {
     // Nothing is posted, and nothing unexpected is here.
     bool idle() const { return (posted_.count() | unexpected_.count()) == 0; }
     std::uint32_t posted() const { return posted_.count(); }
+    // How many receives match() would compare a message with.
+    std::uint32_t attempts(const Envelope& message) const { return posted_.attempts(message); }
     UnexpectedMessages& unexpected() { return unexpected_; }
     const UnexpectedMessages& unexpected() const { return unexpected_; }
 
@@ -109,6 +111,8 @@ class Receiver {
                std::uint64_t bytes);
     // From a send of the rank to itself.
     void deliver_own(Request& receive, const Envelope& envelope, const Request& send);
+    // A message waits for its receive.
+    void keep(Unexpected& message);
     // Records an unexpected message whose data its sender keeps.
     Unexpected& keep_announced(Unexpected::Form form, const Envelope& envelope,
                                std::uint32_t sender, std::uint64_t bytes);

@@ -93,6 +93,9 @@ Step Sender::advance_push(Peer& peer, Request& send, const transport::Plan& plan
         if (!sent) {
             return Step::no_space;
         }
+        if (core_.rank.lock.observed()) [[unlikely]] {
+            core_.count_whole(send.peer, bytes);
+        }
         core_.requests.complete(send);
         return Step::gone;
     }
@@ -109,6 +112,7 @@ Step Sender::advance_push(Peer& peer, Request& send, const transport::Plan& plan
         return Step::no_space;
     }
     transport::Plans::sent(peer, plan, bytes);
+    core_.rank.counts.streams.add(bytes);
     return Step::gone;
 }
 
@@ -138,6 +142,7 @@ Step Sender::advance_offer(Peer& peer, Request& send, const transport::Plan& pla
         return Step::no_space;
     }
     transport::Plans::sent(peer, plan, send.bytes);
+    core_.rank.counts.rendezvous.add(send.bytes);
     // Only data in one piece is fetched so that there is something to help with.
     if (!send.laid_out && transport::Offers::can_help(peer, send.bytes)) {
         send.sending.offered = true;
@@ -157,6 +162,7 @@ Step Sender::advance_direct(Peer& peer, Request& send, const transport::Plan& pl
         return Step::no_space;
     }
     transport::Plans::sent(peer, plan, send.bytes);
+    core_.rank.counts.direct.add(send.bytes);
     state.offer = Offer::direct;
     direct_.add(send);
     return Step::gone;

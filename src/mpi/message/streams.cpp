@@ -44,7 +44,7 @@ void Receiver::arrived_stream_head(const transport::Arrival& arrival) {
             message->announced.began = stream.began;
             inbound.trial = {};
         }
-        unexpected_.add(*message);
+        keep(*message);
         inbound.message = message;
     }
     take_inbound(peer, arrival.data, arrival.bytes);

@@ -75,6 +75,11 @@ class Doorbell {
         return functions != nullptr && limit_ == nullptr && functions->may_wait_for_event();
     }
 
+    // Whether somebody has rung since the prepare() that returned `seen`.
+    bool has_rung(std::uint32_t seen) const {
+        return word_->load(std::memory_order_relaxed) != seen;
+    }
+
     // Wakes the owner of `word` if it sleeps. The caller has published what the owner waits for.
     static void ring(const node::SegmentHeader& header, std::atomic<std::uint32_t>& word) {
         if (header.fence_in_wakers.load(std::memory_order_relaxed) != 0) {

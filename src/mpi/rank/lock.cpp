@@ -6,6 +6,7 @@
 namespace warren {
 
 void RankLock::acquire_slowly() {
+    const std::uint64_t begin_ns = monotonic_ns();
     wanted_.fetch_add(1, std::memory_order_relaxed);
     const auto taken = [this] {
         for (int turn = 0; turn < (spins_ ? wait_policy::lock_spins : wait_policy::lock_yields);
@@ -30,6 +31,10 @@ void RankLock::acquire_slowly() {
         }
     }
     wanted_.fetch_sub(1, std::memory_order_relaxed);
+    waits.add(1);
+    if (Observer* its = observer.load(std::memory_order_relaxed)) {
+        its->lock_waited(monotonic_ns() - begin_ns);
+    }
 }
 
 void RankLock::release() {

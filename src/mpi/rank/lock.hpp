@@ -6,11 +6,15 @@
 // processor. A thread that polls holds the lock most of the time and would starve the others, so it
 // calls pass(), and only one thread of a rank polls (ThreadWaits). Invariants: `word_` is free,
 // held, or held with sleepers, who are woken one at a time by the release; `wanted_` counts the
-// threads that are in acquire_slowly.
+// threads that are in acquire_slowly. It is also where the shortest ways of the library look once
+// whether they are open: closed() while threads share the rank or a tool observes it.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+
+#include "mpi/rank/counts.hpp"
+#include "mpi/rank/observer.hpp"
 
 namespace warren {
 
@@ -19,9 +23,24 @@ class RankLock {
     // Called once, before a second thread may exist that calls MPI.
     void share(std::uint32_t processors) {
         shared_ = true;
+        closed_ = true;
         spins_ = processors > 1;
     }
     bool shared() const { return shared_; }
+
+    // Whether the ways are closed that neither share the rank nor count. (Not atomic, so that to
+    // ask is one instruction: it changes while one thread calls MPI, and stays when threads share.)
+    bool closed() const { return closed_; }
+    bool observed() const { return observed_.load(std::memory_order_relaxed); }
+    void observe(bool on) {
+        observed_.store(on, std::memory_order_relaxed);
+        if (!shared_) {
+            closed_ = on;
+        }
+    }
+    // Who is told of events; null: nobody. Changed under the lock.
+    std::atomic<Observer*> observer{nullptr};
+    Count waits; // threads that had to wait for the lock
 
     void lock() {
         if (shared_) [[unlikely]] {
@@ -53,6 +72,8 @@ class RankLock {
     void release();
 
     bool shared_ = false;
+    bool closed_ = false;
+    std::atomic<bool> observed_{false};
     bool spins_ = false; // more than one processor: the holder may be running while another waits
     std::atomic<std::uint32_t> word_{unheld};
     std::atomic<std::uint32_t> wanted_{0};

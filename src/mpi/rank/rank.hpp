@@ -68,7 +68,7 @@ class Rank {
     RankLock lock; // taken by entry points when threads may call at once
     node::RankSlot& slot;
     Doorbell doorbell;
-    const WaitPolicy waits;
+    WaitPolicy waits;
     balance::RankLoad* const load; // where to count what is sent; null: not counted
 
     // Waits until done(). Polls progress(), which returns true when it moved anything; then yields,
@@ -83,7 +83,16 @@ class Rank {
     // after, by others.
     template <typename Done, typename Progress, typename Arrange, typename Reason>
     void wait(Done done, Progress progress, Arrange arrange, Reason reason,
-              BroughtBy brought_by = BroughtBy::progress, const void* event = nullptr);
+              BroughtBy brought_by = BroughtBy::progress, const void* event = nullptr) {
+        if (done()) {
+            return;
+        }
+        if (lock.closed()) [[unlikely]] {
+            wait_observed(done, progress, arrange, reason, brought_by, event);
+        } else {
+            wait_in_turns<false>(done, progress, arrange, reason, brought_by, event);
+        }
+    }
 
     // Events that many ranks of the node wait for, each by the address of a cache line, where they
     // are fibres: who brings one about wakes all at once, and rings nobody.
@@ -135,7 +144,18 @@ class Rank {
     bool takes_turns() const { return waits.takes_turns; }
     bool verbose() const { return header().verbose != 0; }
 
+    // (Also of those who may only look at the rank.)
+    mutable Counts counts;
+
   private:
+    // wait(), of a rank that is shared by threads if `shareable`.
+    template <bool shareable, typename Done, typename Progress, typename Arrange, typename Reason>
+    void wait_in_turns(Done& done, Progress& progress, Arrange& arrange, Reason& reason,
+                       BroughtBy brought_by, const void* event);
+    // Takes the time if the rank is observed.
+    template <typename Done, typename Progress, typename Arrange, typename Reason>
+    [[gnu::noinline]] void wait_observed(Done& done, Progress& progress, Arrange& arrange,
+                                         Reason& reason, BroughtBy brought_by, const void* event);
     void publish(const WaitReason& reason);
     void unpublish();
     // The look since `begin` was the last of a count of vain ones. Yields if that helps; true: it
@@ -146,7 +166,9 @@ class Rank {
         arrange();
         const std::uint32_t seen = doorbell.prepare();
         if (!progress() && still_stands(arrange)) {
+            counts.sleeps.add(1);
             doorbell.sleep(seen, wait_policy::vain_sleep);
+            counts.wakes.add(doorbell.has_rung(seen) ? 1 : 0);
         }
         vain_looks_.slept(fibre::ticks());
     }
@@ -159,12 +181,26 @@ class Rank {
 };
 
 template <typename Done, typename Progress, typename Arrange, typename Reason>
-void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason, BroughtBy brought_by,
-                const void* event) {
-    if (done()) {
+void Rank::wait_observed(Done& done, Progress& progress, Arrange& arrange, Reason& reason,
+                         BroughtBy brought_by, const void* event) {
+    const std::uint64_t begin_ns = lock.observed() ? monotonic_ns() : 0;
+    wait_in_turns<true>(done, progress, arrange, reason, brought_by, event);
+    if (begin_ns == 0) {
         return;
     }
-    const bool shared = lock.shared();
+    const std::uint64_t duration_ns = monotonic_ns() - begin_ns;
+    counts.waits.add(1);
+    counts.waiting_ns.add(duration_ns);
+    if (Observer* observer = lock.observer.load(std::memory_order_relaxed)) {
+        const WaitReason its = reason();
+        observer->waited(its.call, its.peer, its.tag, duration_ns);
+    }
+}
+
+template <bool shareable, typename Done, typename Progress, typename Arrange, typename Reason>
+void Rank::wait_in_turns(Done& done, Progress& progress, Arrange& arrange, Reason& reason,
+                         BroughtBy brought_by, const void* event) {
+    const bool shared = shareable && lock.shared();
     const bool nested = shared && threads_.polls();
     if (shared && !nested) [[unlikely]] {
         // The thread that polls asks this whenever it looks for those whose wait is over.
@@ -201,6 +237,7 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason, Br
         return waits.shares_processor || (shared && threads_.outnumber_processors());
     };
     const auto yield = [&] {
+        counts.yields.add(1);
         lock.unlock();
         give_way();
         lock.lock();
@@ -231,7 +268,7 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason, Br
         if (done()) {
             break;
         }
-        if (++turn < (gives_way() ? waits.spins : wait_policy::spins_alone)) [[likely]] {
+        if (++turn < (gives_way() ? waits.spins : waits.spins_alone)) [[likely]] {
             // Also from the first poll on: hammering the line that the sender is about to write
             // makes its way longer.
             spin_pause();
@@ -259,6 +296,7 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason, Br
             if (shared) [[unlikely]] {
                 threads_.poller_falls_asleep();
             }
+            counts.sleeps.add(1);
             lock.unlock();
             if (functions == nullptr) {
                 doorbell.sleep(seen);
@@ -270,6 +308,7 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason, Br
                 published = note.shown;
             }
             lock.lock();
+            counts.wakes.add(doorbell.has_rung(seen) ? 1 : 0);
             if (shared) [[unlikely]] {
                 threads_.poller_wakes();
             }

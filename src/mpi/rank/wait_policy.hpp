@@ -1,7 +1,8 @@
 // WaitPolicy: how a rank waits. It is chosen once, when the rank starts; whoever waits or polls
 // asks it instead of asking what kind of rank this is. Its numbers are in tuning.hpp.
 //
-// Thread rule: constant.
+// Thread rule: constant, but for the counts of polls and yields, which a tool may change under the
+// rank's lock (mpi/tool).
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,8 @@ struct WaitPolicy {
     bool takes_turns = false;
     // …and of the job: all that one waits for comes by its queue.
     bool all_by_queue = false;
+    // In a wait that does not give way: polls before the rank sleeps.
+    std::uint32_t spins_alone = wait_policy::spins_alone;
     // In a wait that gives way: polls before the first yield, yields before the rank sleeps.
     std::uint32_t spins = 0;
     std::uint32_t yields = 0;

@@ -46,6 +46,7 @@ Error WindowLock::take_slowly(bool exclusive) {
     case Outcome::queued:
         break;
     }
+    engine_.rank().counts.window_lock_waits.add(1);
     int ended = -1;
     // Pairs with the release of who hands the lock on.
     const auto granted = [&] { return own.granted.load(std::memory_order_acquire) != 0; };

@@ -56,7 +56,10 @@ struct Channel {
     QueueSender queue;
     const std::uint32_t peer; // its endpoint (mpi/job/endpoints.hpp)
     std::uint16_t heard = 0;  // cells from the peer's pair ring, modulo 2^16
+    // Counted as far as it matters to the largest limit.
     std::uint8_t cells_before_pair_ring = 0;
+    static constexpr std::uint8_t most_cells = 254;
+    static constexpr std::uint8_t pair_ring_refused = 255;
     // Sent through bounce buffers since `heard` changed last; counted until the peer is behind.
     std::uint8_t blocks_in_a_row : 6 = 0;
     bool same_space : 1 = false;   // the peer is a rank of this process

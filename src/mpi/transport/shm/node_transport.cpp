@@ -210,18 +210,20 @@ bool NodeTransport::open_pair_ring(Channel& channel) {
     if (segment.units(pair_rings) == 0) {
         return false;
     }
-    if (channel.cells_before_pair_ring < cells_until_pair_ring) {
-        ++channel.cells_before_pair_ring;
+    if (channel.cells_before_pair_ring == Channel::pair_ring_refused) {
         return false;
     }
-    if (channel.cells_before_pair_ring > cells_until_pair_ring) {
-        return false; // refused before
+    if (channel.cells_before_pair_ring < limits.cells_until_pair_ring) {
+        if (channel.cells_before_pair_ring < Channel::most_cells) {
+            ++channel.cells_before_pair_ring;
+        }
+        return false;
     }
     std::uint32_t position;
     if (!channel.queue.has_space()) {
         return false;
     }
-    ++channel.cells_before_pair_ring;
+    channel.cells_before_pair_ring = Channel::pair_ring_refused; // unless it is opened below
     std::atomic<std::uint32_t>& inbound =
         queue_ends_of(segment.slot(channel.peer)).inbound_pair_rings;
     if (inbound.fetch_add(1, std::memory_order_relaxed) >= pair_rings_per_receiver) {

@@ -254,6 +254,14 @@ class NodeTransport {
 
     Rank& rank() { return rank_; }
 
+    // What a tool may change (mpi/tool).
+    struct Limits {
+        // Cells that a pair sends before it gets a pair ring; channel.hpp counts up to 254.
+        std::uint32_t cells_until_pair_ring = transport::cells_until_pair_ring;
+        std::uint64_t direct = direct_limit; // Plans
+    };
+    Limits limits;
+
   private:
     static constexpr std::uint32_t no_pair_ring = ~std::uint32_t{0};
     // Rings the ranks that sleep until this one has taken something. Like every waker (see

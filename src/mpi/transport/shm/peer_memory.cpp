@@ -19,6 +19,7 @@ PeerCopy PeerMemory::read(std::uint32_t peer, std::span<const iovec> remote,
         process_vm_readv(pid, local.data(), local.size(), remote.data(), remote.size(), 0);
     if (result > 0) {
         copied = static_cast<std::uint64_t>(result);
+        rank_.counts.fetched.add(copied);
         return PeerCopy::done;
     }
     return result < 0 ? judge_refusal() : PeerCopy::failed;
@@ -33,6 +34,7 @@ PeerCopy PeerMemory::judge_refusal() {
         return PeerCopy::failed;
     }
     refused_ = true;
+    rank_.counts.fetches_refused.add(1);
     if (rank_.verbose()) {
         std::fprintf(stderr,
                      "warren: rank %u may not read other ranks' memory (%s): large messages go "

@@ -38,6 +38,9 @@ class PeerMemory {
     // Whether the kernel is known to refuse read().
     bool refused() const { return refused_; }
 
+    // Messages of fewer bytes are not fetched; a tool may change it (mpi/tool).
+    std::uint64_t fetched_from = 0;
+
   private:
     static bool says_refused(int error);
     // Result of a read of another process's memory, by errno.

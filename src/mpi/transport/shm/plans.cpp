@@ -43,7 +43,7 @@ bool Plans::goes_direct(const Channel& channel, const Outline& outline,
     if (outline.meets || outline.without_blocks) {
         return true;
     }
-    if (outline.bytes <= direct_limit) {
+    if (outline.bytes <= transport_.limits.direct) {
         return false;
     }
     if (outline.gaps) {

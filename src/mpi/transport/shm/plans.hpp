@@ -38,7 +38,7 @@ class Plans {
     // Whether the receiver takes the next message of this size without gaps out of the sender's
     // memory.
     bool is_taken(const Channel& channel, std::uint64_t bytes) const {
-        if (bytes <= direct_limit) {
+        if (bytes <= transport_.limits.direct) {
             return false;
         }
         if (channel.same_space && !is_streamed(channel)) {

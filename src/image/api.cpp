@@ -211,6 +211,16 @@ WARREN_API int warren_image_spawn_found(pid_t* child, const char* name,
                                              environment);
 }
 
+WARREN_API void warren_image_watch_exec(bool (*needs_fork)(), void (*prepare)()) {
+    warren::image::libc::watch_exec(needs_fork, prepare);
+}
+
+WARREN_API pid_t warren_image_find_thread(bool (*accepts)(pid_t thread, int argument),
+                                          int argument) {
+    Image* image = warren::image::current_image();
+    return image != nullptr ? image->find_thread(accepts, argument) : 0;
+}
+
 WARREN_API int warren_image_control_file(int descriptor, int command, void* argument) {
     return warren::image::libc::fcntl_with(descriptor, command, argument);
 }

@@ -120,9 +120,7 @@ class Check {
                     std::strcmp(name, "malloc") == 0 && ELF64_ST_BIND(symbol.st_info) != STB_LOCAL;
             } else if (is_refused_call(name)) {
                 refused += (refused.empty() ? "" : ", ") + std::string(name);
-            } else if (const char* state = find_substitute_function(name) == nullptr
-                                               ? shared_state_of(name)
-                                               : nullptr) {
+            } else if (const char* state = shared_state_of(name)) {
                 std::string& functions = users[state];
                 functions += (functions.empty() ? "" : ", ") + std::string(name);
             }

@@ -41,11 +41,18 @@ int warren_image_spawn_found(pid_t* child, const char* name,
                              const posix_spawn_file_actions_t* actions,
                              const posix_spawnattr_t* attributes, char* const* arguments,
                              char* const* environment);
+// The number of a thread of the calling thread's image, this one aside, of which accepts(number,
+// argument) is true; 0: none.
+pid_t warren_image_find_thread(bool (*accepts)(pid_t thread, int argument), int argument);
 // fcntl of programs of images.
 int warren_image_control_file(int descriptor, int command, void* argument);
 // fdopen and fclose of programs of images that bind nothing else.
 std::FILE* warren_image_open_descriptor(int descriptor, const char* mode);
 int warren_image_close_stream(std::FILE* stream);
+// What the host has to do about commands that programs of images start. `needs_fork`: whether the
+// calling thread's image can start one by fork and exec only; `prepare`: in the child, before it
+// executes the command, maybe in its parent's memory.
+void warren_image_watch_exec(bool (*needs_fork)(), void (*prepare)());
 // From now on the loader keeps a descriptor of each file that it has read: keep(descriptor, true)
 // makes a copy that no program closes, or gives -1; keep(copy, false) closes it.
 void warren_image_keep_descriptors(int (*keep)(int descriptor, bool kept));

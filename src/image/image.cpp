@@ -146,6 +146,29 @@ Error Image::load_program(const std::string& path) {
     return load(file, program_);
 }
 
+// A variable of the C library's that a program defines itself is the one that the C library's
+// functions use, as in a process: argp_program_version is meant to be defined so. The streams and
+// the environment begin with the image's values.
+void Image::take_variables(std::size_t first) {
+    if (first > 0 || modules_.empty()) {
+        return; // none of a program's
+    }
+    constexpr Variable first_values[] = {Variable::standard_input, Variable::standard_output,
+                                         Variable::standard_error, Variable::environment,
+                                         Variable::program_path,   Variable::program_name};
+    for (std::size_t at = 0; const char* name = variable_name(at); ++at) {
+        Variable variable{};
+        find_variable(name, variable);
+        const Elf64_Sym* symbol =
+            modules_[0]->file->symbols().find(SymbolName(name, nullptr), SymbolUse::address);
+        if (symbol != nullptr && ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT &&
+            std::find(std::begin(first_values), std::end(first_values), variable) ==
+                std::end(first_values)) {
+            libc_state_.place(variable) = modules_[0]->at(symbol->st_value);
+        }
+    }
+}
+
 Error Image::load(const FilePointer& root, Module*& module, int mode) {
     std::vector<FilePointer> present;
     for (const auto& other : modules_) {
@@ -188,6 +211,7 @@ Error Image::load(const FilePointer& root, Module*& module, int mode) {
     if (!error && first > 0) {
         apply_mode(*modules_[first], mode);
     }
+    take_variables(first);
     const bool lazy = (mode & RTLD_NOW) == 0;
     for (std::size_t at = modules_.size(); at > first && !error; --at) {
         // Modules that others need come later in the list.
@@ -501,6 +525,17 @@ void Image::renew_locks() {
     fork_handlers_.renew_lock();
     thread_keys_.renew_lock();
     std::erase_if(threads_, [](const Thread* thread) { return thread != thread_head().thread; });
+}
+
+pid_t Image::find_thread(bool (*accepts)(pid_t thread, int argument), int argument) {
+    const std::lock_guard guard(threads_lock_);
+    for (const Thread* thread : threads_) {
+        if (thread != thread_head().thread && thread->fibre == nullptr && thread->number != 0 &&
+            accepts(thread->number, argument)) {
+            return thread->number;
+        }
+    }
+    return 0;
 }
 
 std::size_t Image::other_threads() {

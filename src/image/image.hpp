@@ -143,6 +143,8 @@ class Image {
     std::uint64_t processor_ns();
     // How many there are beside the calling one.
     std::size_t other_threads();
+    // The number of a thread, this one aside, of which accepts(number, argument) is true; 0: none.
+    pid_t find_thread(bool (*accepts)(pid_t thread, int argument), int argument);
     // A fork holds the lock of the threads; the child, which has the calling thread only, renews it
     // instead of unlocking.
     void lock_for_fork() { threads_lock_.lock(); }
@@ -188,6 +190,7 @@ class Image {
     Error map_new(const Closure& closure, std::size_t first);
     Error place_tls(Module& module);
     void publish_tls(std::size_t first);
+    void take_variables(std::size_t first);
     void discard(std::size_t first);
     void destruct_module(Module& module);
     void remove_unused();

@@ -6,6 +6,8 @@
 #include <clocale>
 #include <cstring>
 #include <memory>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "image/host.hpp"
 #include "image/image.hpp"
@@ -80,6 +82,7 @@ void start_clock(Thread& thread) {
     thread.fibre = fibre::Scheduler::current();
     if (thread.fibre == nullptr) {
         pthread_getcpuclockid(pthread_self(), &thread.clock);
+        thread.number = static_cast<pid_t>(syscall(SYS_gettid));
     }
     thread.clock_start_ns = clock_ns(thread);
 }

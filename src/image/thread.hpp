@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <ctime>
 #include <pthread.h>
+#include <sys/types.h>
 #include <vector>
 
 #include "base/error.hpp"
@@ -34,10 +35,12 @@ struct ThreadDestructor {
 struct Thread {
     Image* image = nullptr;
     std::byte* pointer = nullptr; // the thread pointer
+    pid_t number = 0;             // the kernel's; a fibre has none
     // The fibre, or the clock of the kernel thread, that measures its processor time.
     const fibre::Fibre* fibre = nullptr;
     clockid_t clock{};
     std::uint64_t clock_start_ns = 0; // when it came to the image
+    bool has_own_locale = false;      // has chosen one (uselocale) rather than the image's
     std::vector<ThreadDestructor> destructors;
     KeyValues key_values;
 };

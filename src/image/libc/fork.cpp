@@ -1,5 +1,6 @@
 // Processes that an image makes, with its environment and its own fork handlers. An image may fork,
 // and exec in the child; exec in its own process would end all other images, and is refused.
+#include <array>
 #include <cerrno>
 #include <cstdarg>
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include "image/host.hpp"
 #include "image/image.hpp"
 #include "image/libc/functions.hpp"
+#include "image/libc/lent_environment.hpp"
 #include "image/libc/state.hpp"
 #include "runtime/fibres/scheduler.hpp"
 
@@ -37,26 +39,71 @@ bool may_exec(const char* path) {
     return false;
 }
 
-// The descriptors 0, 1 and 2 of a child where the image's are other descriptors of the process.
-void pass_streams_on(posix_spawn_file_actions_t& actions) {
-    const Image* image = current_image();
-    if (image == nullptr || image->options().descriptors.own_table) {
-        return;
-    }
-    const Descriptors& own = image->options().descriptors;
-    const int given[3] = {own.input, own.output, own.error};
-    for (int number = 0; number < 3; ++number) {
-        if (given[number] > 2) {
-            posix_spawn_file_actions_adddup2(&actions, given[number], number);
-        }
+struct ExecWatch {
+    bool (*needs_fork)() = nullptr;
+    void (*prepare)() = nullptr;
+};
+ExecWatch exec_watch;
+
+void prepare_exec() {
+    if (exec_watch.prepare != nullptr) {
+        exec_watch.prepare();
     }
 }
 
-pid_t spawn_shell(const char* command, const posix_spawn_file_actions_t* actions) {
+// By number: the process's descriptor that becomes 0, 1 or 2 of a child; -1: its own.
+using ChildStreams = std::array<int, 3>;
+
+// The image's, where those are other descriptors of the process.
+ChildStreams own_streams() {
+    ChildStreams streams = {-1, -1, -1};
+    const Image* image = current_image();
+    if (image == nullptr || image->options().descriptors.own_table) {
+        return streams;
+    }
+    const Descriptors& own = image->options().descriptors;
+    const int given[3] = {own.input, own.output, own.error};
+    for (std::size_t number = 0; number < streams.size(); ++number) {
+        streams[number] = given[number] > 2 ? given[number] : -1;
+    }
+    return streams;
+}
+
+[[noreturn]] void become_shell(const char* const* arguments, char** environment,
+                               const ChildStreams& streams) {
+    for (int number = 0; number < 3; ++number) {
+        const int from = streams[static_cast<std::size_t>(number)];
+        if (from == number) {
+            ::fcntl(number, F_SETFD, 0);
+        } else if (from >= 0) {
+            ::dup2(from, number);
+        }
+    }
+    libc::execute("/bin/sh", const_cast<char* const*>(arguments), environment);
+    ::_exit(127);
+}
+
+pid_t start_shell(const char* command, const ChildStreams& streams) {
     const char* const arguments[] = {"sh", "-c", command, nullptr};
+    if (exec_watch.needs_fork != nullptr && exec_watch.needs_fork()) {
+        const pid_t child = ::fork();
+        if (child == 0) {
+            become_shell(arguments, environment(), streams);
+        }
+        return child;
+    }
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    for (int number = 0; number < 3; ++number) {
+        if (streams[static_cast<std::size_t>(number)] >= 0) {
+            posix_spawn_file_actions_adddup2(&actions, streams[static_cast<std::size_t>(number)],
+                                             number);
+        }
+    }
     pid_t child = -1;
-    const int error = posix_spawn(&child, "/bin/sh", actions, nullptr,
+    const int error = posix_spawn(&child, "/bin/sh", &actions, nullptr,
                                   const_cast<char* const*>(arguments), environment());
+    posix_spawn_file_actions_destroy(&actions);
     if (error != 0) {
         errno = error;
         return -1;
@@ -108,6 +155,7 @@ pid_t fork() {
     if (child == 0) {
         state.renew_locks();
         image->renew_locks();
+        libc::renew_environment_lock();
     } else {
         image->unlock_after_fork();
         state.unlock_after_fork();
@@ -170,11 +218,7 @@ int system(const char* command) {
     if (command == nullptr) {
         return 1; // there is a shell
     }
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    pass_streams_on(actions);
-    const pid_t child = spawn_shell(command, &actions);
-    posix_spawn_file_actions_destroy(&actions);
+    const pid_t child = start_shell(command, own_streams());
     return child < 0 ? -1 : wait_for(child);
 }
 
@@ -187,12 +231,9 @@ std::FILE* popen(const char* command, const char* mode) {
     }
     const int own = reads ? ends[0] : ends[1];
     const int other = reads ? ends[1] : ends[0];
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    pass_streams_on(actions);
-    posix_spawn_file_actions_adddup2(&actions, other, reads ? STDOUT_FILENO : STDIN_FILENO);
-    const pid_t child = spawn_shell(command, &actions);
-    posix_spawn_file_actions_destroy(&actions);
+    ChildStreams streams = own_streams();
+    streams[reads ? STDOUT_FILENO : STDIN_FILENO] = other;
+    const pid_t child = start_shell(command, streams);
     close(other);
     std::FILE* stream = child < 0 ? nullptr : libc::fdopen(own, reads ? "r" : "w");
     if (stream == nullptr) {
@@ -222,12 +263,38 @@ int pclose(std::FILE* stream) {
     return wait_for(child);
 }
 
+void watch_exec(bool (*needs_fork)(), void (*prepare)()) {
+    exec_watch = {.needs_fork = needs_fork, .prepare = prepare};
+}
+
+int execute(const char* path, char* const* arguments, char* const* environment) {
+    prepare_exec();
+    return ::execve(libc::own_path(path), arguments, environment);
+}
+
 int execv(const char* path, char* const* arguments) {
     return libc::execve(path, arguments, environment());
 }
 
 int execve(const char* path, char* const* arguments, char* const* its_environment) {
-    return may_exec(path) ? ::execve(libc::own_path(path), arguments, its_environment) : -1;
+    return may_exec(path) ? libc::execute(path, arguments, its_environment) : -1;
+}
+
+int execveat(int folder, const char* path, char* const* arguments, char* const* its_environment,
+             int flags) {
+    if (!may_exec(path)) {
+        return -1;
+    }
+    prepare_exec();
+    return ::execveat(folder, path, arguments, its_environment, flags);
+}
+
+int fexecve(int file, char* const* arguments, char* const* its_environment) {
+    if (!may_exec("an open file")) {
+        return -1;
+    }
+    prepare_exec();
+    return ::fexecve(file, arguments, its_environment);
 }
 
 int execvp(const char* name, char* const* arguments) {

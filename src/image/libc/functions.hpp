@@ -15,6 +15,7 @@
 #include <glob.h>
 #include <link.h>
 #include <mqueue.h>
+#include <nl_types.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -23,6 +24,7 @@
 #include <threads.h>
 #include <tuple>
 #include <unistd.h>
+#include <wordexp.h>
 
 struct aiocb;
 struct argp;
@@ -86,6 +88,10 @@ int nanosleep(const timespec* time, timespec* left);
 int clock_nanosleep(clockid_t clock, int flags, const timespec* time, timespec* left);
 int thrd_sleep(const timespec* time, timespec* left);
 int pthread_join(pthread_t thread, void** result);
+int pthread_getattr_np(pthread_t thread, pthread_attr_t* attributes);
+int pthread_getaffinity_np(pthread_t thread, std::size_t bytes, cpu_set_t* set);
+int pthread_setaffinity_np(pthread_t thread, std::size_t bytes, const cpu_set_t* set);
+int pthread_getschedparam(pthread_t thread, int* policy, sched_param* parameters);
 int thrd_join(thrd_t thread, int* result);
 int select(int count, fd_set* to_read, fd_set* to_write, fd_set* exceptional, timeval* limit);
 int poll(pollfd* descriptors, nfds_t count, int limit_ms);
@@ -197,6 +203,7 @@ void obstack_newchunk(obstack* stack, int bytes);
 double lgamma(double value);
 float lgammaf(float value);
 long double lgammal(long double value);
+_Float128 lgammaf128(_Float128 value);
 
 // Options (getopt.cpp)
 int getopt(int count, char* const* arguments, const char* letters);
@@ -318,6 +325,8 @@ int clearenv();
 
 // The locale (setlocale.cpp)
 char* setlocale(int category, const char* names);
+locale_t uselocale(locale_t wanted);
+locale_t duplocale(locale_t given);
 
 // Other processes (fork.cpp)
 pid_t fork();
@@ -328,8 +337,15 @@ int pthread_atfork(void (*prepare)(), void (*parent)(), void (*child)());
 int system(const char* command);
 std::FILE* popen(const char* command, const char* mode);
 int pclose(std::FILE* stream);
+// What the host has to do about commands (image/host_interface.hpp); once, before there are images.
+void watch_exec(bool (*needs_fork)(), void (*prepare)());
+// execve of a path of the program's, after what the host has to do. Allocates nothing.
+int execute(const char* path, char* const* arguments, char* const* environment);
 int execv(const char* path, char* const* arguments);
 int execve(const char* path, char* const* arguments, char* const* its_environment);
+int execveat(int folder, const char* path, char* const* arguments, char* const* its_environment,
+             int flags);
+int fexecve(int file, char* const* arguments, char* const* its_environment);
 int execvp(const char* name, char* const* arguments);
 int execvpe(const char* name, char* const* arguments, char* const* its_environment);
 void exec_by_path(const char* name, char* const* arguments, char* const* environment);
@@ -337,6 +353,8 @@ int posix_spawnp(pid_t* child, const char* name, const posix_spawn_file_actions_
                  const posix_spawnattr_t* attributes, char* const* arguments,
                  char* const* environment);
 char* tempnam(const char* folder, const char* prefix);
+int wordexp(const char* words, wordexp_t* result, int flags);
+nl_catd catopen(const char* name, int flag);
 int glob(const char* pattern, int flags, int (*failed)(const char*, int), glob_t* found);
 char** backtrace_symbols(void* const* addresses, int count);
 void backtrace_symbols_fd(void* const* addresses, int count, int file);

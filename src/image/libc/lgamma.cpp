@@ -19,6 +19,10 @@ Number with_sign(const char* name, Number value) {
 
 } // namespace
 
+_Float128 lgammaf128(_Float128 value) {
+    return with_sign("lgammaf128_r", value);
+}
+
 double lgamma(double value) {
     return with_sign("lgamma_r", value);
 }

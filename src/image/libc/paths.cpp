@@ -63,7 +63,7 @@ void run_by_shell(const char* path, char* const* arguments, char* const* environ
         }
         all[count++] = arguments[i];
     }
-    ::execve("/bin/sh", const_cast<char* const*>(all), environment);
+    libc::execute("/bin/sh", const_cast<char* const*>(all), environment);
 }
 
 } // namespace
@@ -73,7 +73,7 @@ void exec_by_path(const char* name, char* const* arguments, char* const* environ
     bool is_denied = false;
     errno = ENOENT;
     for_each_place(name, [&](const char* path) {
-        ::execve(libc::own_path(path), arguments, environment);
+        libc::execute(path, arguments, environment);
         if (errno == ENOEXEC) {
             run_by_shell(path, arguments, environment);
         }

@@ -100,27 +100,31 @@ void hdestroy() {
 // ---- Databases of the system
 
 passwd* getpwuid(uid_t user) {
-    return ask(results().user, [&](auto... place) { return ::getpwuid_r(user, place...); });
+    return ask(results().user_by_number,
+               [&](auto... place) { return ::getpwuid_r(user, place...); });
 }
 
 passwd* getpwnam(const char* name) {
-    return ask(results().user, [&](auto... place) { return ::getpwnam_r(name, place...); });
+    return ask(results().user_by_name, [&](auto... place) { return ::getpwnam_r(name, place...); });
 }
 
 passwd* fgetpwent(std::FILE* stream) {
-    return ask(results().user, [&](auto... place) { return ::fgetpwent_r(stream, place...); });
+    return ask(results().user_in_file,
+               [&](auto... place) { return ::fgetpwent_r(stream, place...); });
 }
 
 group* getgrgid(gid_t group) {
-    return ask(results().group_entry, [&](auto... place) { return ::getgrgid_r(group, place...); });
+    return ask(results().group_by_number,
+               [&](auto... place) { return ::getgrgid_r(group, place...); });
 }
 
 group* getgrnam(const char* name) {
-    return ask(results().group_entry, [&](auto... place) { return ::getgrnam_r(name, place...); });
+    return ask(results().group_by_name,
+               [&](auto... place) { return ::getgrnam_r(name, place...); });
 }
 
 group* fgetgrent(std::FILE* stream) {
-    return ask(results().group_entry,
+    return ask(results().group_in_file,
                [&](auto... place) { return ::fgetgrent_r(stream, place...); });
 }
 
@@ -129,47 +133,47 @@ spwd* getspnam(const char* name) {
 }
 
 servent* getservbyname(const char* name, const char* protocol) {
-    return ask(results().service,
+    return ask(results().service_by_name,
                [&](auto... place) { return ::getservbyname_r(name, protocol, place...); });
 }
 
 servent* getservbyport(int port, const char* protocol) {
-    return ask(results().service,
+    return ask(results().service_by_port,
                [&](auto... place) { return ::getservbyport_r(port, protocol, place...); });
 }
 
 protoent* getprotobyname(const char* name) {
-    return ask(results().protocol,
+    return ask(results().protocol_by_name,
                [&](auto... place) { return ::getprotobyname_r(name, place...); });
 }
 
 protoent* getprotobynumber(int number) {
-    return ask(results().protocol,
+    return ask(results().protocol_by_number,
                [&](auto... place) { return ::getprotobynumber_r(number, place...); });
 }
 
 netent* getnetbyname(const char* name) {
-    return ask(results().network,
+    return ask(results().network_by_name,
                [&](auto... place) { return ::getnetbyname_r(name, place..., &h_errno); });
 }
 
 netent* getnetbyaddr(std::uint32_t network, int type) {
-    return ask(results().network,
+    return ask(results().network_by_address,
                [&](auto... place) { return ::getnetbyaddr_r(network, type, place..., &h_errno); });
 }
 
 hostent* gethostbyname(const char* name) {
-    return ask(results().host,
+    return ask(results().host_by_name,
                [&](auto... place) { return ::gethostbyname_r(name, place..., &h_errno); });
 }
 
 hostent* gethostbyname2(const char* name, int family) {
-    return ask(results().host,
+    return ask(results().host_by_family,
                [&](auto... place) { return ::gethostbyname2_r(name, family, place..., &h_errno); });
 }
 
 hostent* gethostbyaddr(const void* address, socklen_t bytes, int type) {
-    return ask(results().host, [&](auto... place) {
+    return ask(results().host_by_address, [&](auto... place) {
         return ::gethostbyaddr_r(address, bytes, type, place..., &h_errno);
     });
 }

@@ -42,13 +42,14 @@ struct Results {
     std::array<char, 8192> long_digits{}; // qecvt, qfcvt
     std::array<char, 8> base64{};         // l64a
     hsearch_data table{};                 // hcreate
-    DatabaseEntry<passwd> user;
-    DatabaseEntry<group> group_entry;
+    // Each function has a result of its own: a program may use those of several at once.
+    DatabaseEntry<passwd> user_by_number, user_by_name, user_in_file;
+    DatabaseEntry<group> group_by_number, group_by_name, group_in_file;
     DatabaseEntry<spwd> shadow;
-    DatabaseEntry<servent> service;
-    DatabaseEntry<protoent> protocol;
-    DatabaseEntry<netent> network;
-    DatabaseEntry<hostent> host;
+    DatabaseEntry<servent> service_by_name, service_by_port;
+    DatabaseEntry<protoent> protocol_by_name, protocol_by_number;
+    DatabaseEntry<netent> network_by_name, network_by_address;
+    DatabaseEntry<hostent> host_by_name, host_by_family, host_by_address;
     DatabaseEntry<mntent> mount;
     std::tuple<DatabaseList<passwd>, DatabaseList<group>, DatabaseList<spwd>, DatabaseList<servent>,
                DatabaseList<protoent>, DatabaseList<netent>, DatabaseList<hostent>,

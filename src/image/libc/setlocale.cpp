@@ -5,8 +5,10 @@
 #include <clocale>
 #include <cstring>
 
+#include "image/host.hpp"
 #include "image/libc/functions.hpp"
 #include "image/libc/state.hpp"
+#include "image/thread.hpp"
 
 namespace warren::image::libc {
 
@@ -73,7 +75,32 @@ std::string part_of(const char* names, const Category& category) {
                : std::string(found + key.size(), std::strcspn(found + key.size(), ";"));
 }
 
+bool has_own_locale() {
+    const Thread* thread = current_thread();
+    return thread != nullptr && thread->has_own_locale;
+}
+
 } // namespace
+
+// What is a process's global locale is the image's.
+locale_t uselocale(locale_t wanted) {
+    LibcState& state = LibcState::current();
+    const std::lock_guard guard(state.environment_lock);
+    const bool had_own = has_own_locale();
+    const bool is_image = wanted == LC_GLOBAL_LOCALE && state.locale != nullptr;
+    const locale_t former = ::uselocale(is_image ? state.locale : wanted);
+    if (Thread* thread = current_thread(); thread != nullptr && former != nullptr) {
+        thread->has_own_locale = wanted != nullptr ? wanted != LC_GLOBAL_LOCALE : had_own;
+    }
+    return former != nullptr && !had_own ? LC_GLOBAL_LOCALE : former;
+}
+
+locale_t duplocale(locale_t given) {
+    LibcState& state = LibcState::current();
+    const std::lock_guard guard(state.environment_lock);
+    const bool is_image = given == LC_GLOBAL_LOCALE && state.locale != nullptr;
+    return ::duplocale(is_image ? state.locale : given);
+}
 
 char* setlocale(int category, const char* names) {
     LibcState& state = LibcState::current();
@@ -83,7 +110,7 @@ char* setlocale(int category, const char* names) {
         return nullptr;
     }
     if (names != nullptr) {
-        locale_t made = state.locale != nullptr ? duplocale(state.locale)
+        locale_t made = state.locale != nullptr ? ::duplocale(state.locale)
                                                 : newlocale(LC_ALL_MASK, "C", nullptr);
         auto new_names = state.locale_names;
         for (const Category& one : categories) {
@@ -99,7 +126,9 @@ char* setlocale(int category, const char* names) {
             made = changed;
             new_names[static_cast<std::size_t>(one.number)] = name == "POSIX" ? "C" : name;
         }
-        uselocale(made);
+        if (!has_own_locale()) {
+            ::uselocale(made);
+        }
         state.locale = made;
         state.locales.push_back(made);
         state.locale_names = std::move(new_names);

@@ -70,6 +70,10 @@ bool find_variable(const char* name, Variable& variable) {
     return false;
 }
 
+const char* variable_name(std::size_t number) {
+    return number < std::size(variables) ? variables[number].name : nullptr;
+}
+
 LibcState::LibcState() : pattern(nullptr, libc::free_pattern) {
     place(Variable::optarg) = &optarg_;
     place(Variable::optind) = &optind_;

@@ -66,6 +66,8 @@ inline constexpr auto variable_count = static_cast<std::size_t>(Variable::count)
 
 // Which variable a name means, if any.
 bool find_variable(const char* name, Variable& variable);
+// Their names, by number; null behind the last.
+const char* variable_name(std::size_t number);
 
 // Where getopt is within the arguments, beside the variables that programs see (getopt.cpp).
 struct OptionPlace {

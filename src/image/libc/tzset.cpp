@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "image/libc/functions.hpp"
+#include "image/libc/lent_environment.hpp"
 #include "image/libc/state.hpp"
 
 namespace warren::image::libc {
@@ -162,6 +163,7 @@ char* strptime_l(const char* text, const char* format, std::tm* time, locale_t l
 
 int getdate_r(const char* text, std::tm* time) {
     const OwnZone zone;
+    const LentEnvironment lent; // DATEMSK
     return ::getdate_r(text, time);
 }
 

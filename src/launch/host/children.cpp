@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <memory>
 #include <mutex>
 #include <spawn.h>
@@ -12,6 +13,7 @@
 
 #include "base/futex.hpp"
 #include "image/host_interface.hpp"
+#include "launch/host/actions.hpp"
 #include "launch/host/ranks.hpp"
 #include "launch/host/standard_streams.hpp"
 #include "runtime/fibres/api.hpp"
@@ -20,8 +22,38 @@ namespace warren::launch {
 
 namespace {
 
+// Whether the calling rank's children leave nothing behind when they end. The kernel sees to that
+// when all ranks want it so (signals.cpp).
+bool has_passing_children() {
+    const std::uint32_t rank = rank_of_thread();
+    if (rank == no_rank) {
+        return false;
+    }
+    const struct sigaction& action = actions().of(rank, SIGCHLD);
+    return is_ignored(action) || (action.sa_flags & SA_NOCLDWAIT) != 0;
+}
+
+// Asks wait(&status) again when it tells of an end that nobody wants to hear of.
+template <typename Wait>
+pid_t pass_over(int* status, Wait wait) {
+    while (true) {
+        int its_status = 0;
+        const pid_t said = wait(&its_status);
+        if (said > 0 && (WIFEXITED(its_status) || WIFSIGNALED(its_status)) &&
+            has_passing_children()) {
+            continue;
+        }
+        if (said > 0 && status != nullptr) {
+            *status = its_status;
+        }
+        return said;
+    }
+}
+
 pid_t wait_for(pid_t pid, int* status, int options, rusage* usage) {
-    return wait4(pid, status, pid == -1 ? options | __WNOTHREAD : options, usage);
+    return pass_over(status, [&](int* its_status) {
+        return wait4(pid, its_status, pid == -1 ? options | __WNOTHREAD : options, usage);
+    });
 }
 
 pid_t wait_for_any(int* status) {
@@ -169,7 +201,7 @@ pid_t look_for(Children& own, pid_t pid, bool waits, Look look) {
     }
 }
 
-pid_t fibre_waits_for(pid_t pid, int* status, int options, rusage* usage) {
+pid_t fibre_waits_once_for(pid_t pid, int* status, int options, rusage* usage) {
     Children* own = children_of_caller();
     if (own == nullptr || pid == 0 || pid < -1) {
         return wait4(pid, status, options, usage);
@@ -187,6 +219,12 @@ pid_t fibre_waits_for(pid_t pid, int* status, int options, rusage* usage) {
         }
     }
     return said;
+}
+
+pid_t fibre_waits_for(pid_t pid, int* status, int options, rusage* usage) {
+    return pass_over(status, [&](int* its_status) {
+        return fibre_waits_once_for(pid, its_status, options, usage);
+    });
 }
 
 pid_t fibre_waits_for_any(int* status) {

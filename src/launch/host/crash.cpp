@@ -73,15 +73,28 @@ bool is_crash_signal(int number) {
            std::end(crash_signals);
 }
 
-void watch_for_crashes(std::uint32_t ranks) {
-    stacks() = std::make_unique<Stack[]>(ranks);
-    for (const int number : crash_signals) {
-        struct sigaction action {};
-        struct sigaction former {};
+bool is_crash_handler(const struct sigaction& action) {
+    return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == crashed;
+}
+
+void watch_for_crash(int number, bool ignored) {
+    struct sigaction action {};
+    if (ignored) {
+        action.sa_handler = SIG_IGN;
+    } else {
         action.sa_sigaction = crashed;
         // Only the signal itself is blocked, as while a program's own handler runs.
         action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-        sigaction(number, &action, &former);
+    }
+    sigaction(number, &action, nullptr);
+}
+
+void watch_for_crashes(std::uint32_t ranks) {
+    stacks() = std::make_unique<Stack[]>(ranks);
+    for (const int number : crash_signals) {
+        struct sigaction former {};
+        sigaction(number, nullptr, &former);
+        watch_for_crash(number, false);
         if (is_ignored(former)) { // as mpiexec was started
             for (std::uint32_t rank = 0; rank < ranks; ++rank) {
                 actions().of(rank, number).sa_handler = SIG_IGN;
@@ -109,14 +122,13 @@ void die_by(int number) {
     if (rank != no_rank) {
         struct sigaction& own = actions().of(rank, number);
         if (is_handler(own)) { // abort, which runs it and goes on
-            struct sigaction action = own;
-            own = {};
             siginfo_t information{};
             information.si_signo = number;
             information.si_code = SI_TKILL;
             information.si_pid = getpid();
             ucontext_t context{};
-            run_handler(action, number, &information, &context);
+            run_handler(own, number, &information, &context); // which may leave by a jump
+            own = {};
         }
         report_crash(rank, number);
     }

@@ -7,6 +7,7 @@
 // Thread rule: watch_for_crashes once, before there are threads; the others any thread.
 #pragma once
 
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <pthread.h>
@@ -18,6 +19,10 @@ void watch_for_crashes(std::uint32_t ranks);
 
 // Whether it is a signal that a rank's own code raises.
 bool is_crash_signal(int number);
+// Whether the action is what watches for crashes.
+bool is_crash_handler(const struct sigaction& action);
+// Takes the signal from now on, or has the process ignore it.
+void watch_for_crash(int number, bool ignored);
 
 // A rank's stack, with what lies below it to stop it; by its own thread.
 struct Stack {

@@ -4,15 +4,22 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <ctime>
+#include <fcntl.h>
 #include <memory>
 #include <mutex>
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "image/host_interface.hpp"
 #include "launch/host/actions.hpp"
 #include "launch/host/crash.hpp"
+#include "launch/host/interrupted_calls.hpp"
 #include "launch/host/ranks.hpp"
 
 namespace warren::launch {
@@ -35,7 +42,12 @@ struct State {
     pid_t process = 0;
     bool fibres = false;
     std::unique_ptr<RankThread[]> threads;
-    std::atomic<bool> dispatched[NSIG]; // by signal: the process's action is the dispatcher
+    std::atomic<bool> forked{false}; // the process is a child of fork, with memory of its own
+    // By signal. The ranks' actions count, not the process's; how many ranks ignore the signal, and
+    // which flags one of them has asked for. The last two under the lock.
+    std::atomic<bool> dispatched[NSIG];
+    std::uint32_t ignoring[NSIG];
+    int flags[NSIG];
 };
 
 State& state() {
@@ -65,6 +77,12 @@ bool stops_by_default(int number) {
 
 void dispatch(int number, siginfo_t* information, void* context);
 
+void ignore_for_process(int number) {
+    struct sigaction action {};
+    action.sa_handler = SIG_IGN;
+    sigaction(number, &action, nullptr);
+}
+
 void install(int number, int flags) {
     struct sigaction action {};
     action.sa_sigaction = dispatch;
@@ -86,10 +104,24 @@ void end_by(std::uint32_t rank, int number, bool own) {
     install(number, SA_RESTART);                 // the process was stopped, and goes on
 }
 
-void deliver(std::uint32_t rank, int number, siginfo_t* information, void* context, bool own) {
+bool is_about_stops(int number, const siginfo_t& information) {
+    return number == SIGCHLD &&
+           (information.si_code == CLD_STOPPED || information.si_code == CLD_CONTINUED);
+}
+
+// `is_running`: the rank's code is what the signal has interrupted.
+void deliver(std::uint32_t rank, int number, siginfo_t* information, void* context, bool own,
+             bool is_running) {
     struct sigaction& action = actions().of(rank, number);
+    const int flags = action.sa_flags;
     if (is_handler(action)) {
+        if ((flags & SA_NOCLDSTOP) != 0 && is_about_stops(number, *information)) {
+            return;
+        }
         run_handler(action, number, information, context);
+        if (is_running && (flags & SA_RESTART) == 0) {
+            end_interrupted_call(context);
+        }
     } else if (!is_ignored(action) && !is_ignored_by_default(number)) {
         end_by(rank, number, own);
     }
@@ -127,7 +159,8 @@ std::uint32_t receiver_among_fibres(std::uint32_t running, int number) {
 
 void dispatch(int number, siginfo_t* information, void* context) {
     const int error = errno;
-    std::uint32_t rank = rank_of_thread();
+    const std::uint32_t running = rank_of_thread();
+    std::uint32_t rank = running;
     bool own = true;
     if ((information->si_errno & ~code_mask) == passed_on) {
         information->si_code = static_cast<std::int16_t>(information->si_errno & code_mask);
@@ -149,33 +182,94 @@ void dispatch(int number, siginfo_t* information, void* context) {
             }
         }
     }
+    if (rank == no_rank && state().fibres) { // a thread of the host's, for a fibre's timer
+        rank = receiver_among_fibres(rank, number);
+        own = false;
+    }
     if (rank != no_rank) {
-        deliver(rank, number, information, context, own);
+        deliver(rank, number, information, context, own, rank == running);
     }
     errno = error;
 }
 
+// The process's own action: while all ranks ignore a signal it is ignored, so that every command
+// which they start ignores it too. Calls restart unless the rank wants otherwise (deliver). Under
+// the lock.
+void install_for_all(int number) {
+    const bool all_ignore = state().ignoring[number] == actions().ranks();
+    if (is_crash_signal(number)) {
+        if (number == SIGPIPE) { // of the others, processors raise some that can't be ignored
+            watch_for_crash(number, all_ignore);
+        }
+    } else if (all_ignore) {
+        ignore_for_process(number);
+    } else {
+        install(number, SA_RESTART | state().flags[number]);
+    }
+}
+
 // The process's action becomes the dispatcher with the first rank that sets one. Under the lock.
-void take_signal(int number, const struct sigaction& action) {
+void take_signal(int number, std::uint32_t rank, const struct sigaction& wanted) {
+    struct sigaction& own = actions().of(rank, number);
     if (!state().dispatched[number].load(std::memory_order_relaxed)) {
         struct sigaction former {};
         sigaction(number, nullptr, &former);
-        if (!is_handler(action) && !is_ignored(action) && !is_ignored(former)) {
+        if (!is_handler(wanted) && !is_ignored(wanted) && !is_ignored(former)) {
+            own = wanted;
             return; // the default, as it is
         }
-        for (std::uint32_t rank = 0; is_ignored(former) && rank < actions().ranks(); ++rank) {
-            struct sigaction& other = actions().of(rank, number);
-            if (rank != rank_of_thread()) {
-                other.sa_handler = SIG_IGN;
+        std::uint32_t& ignoring = state().ignoring[number];
+        for (std::uint32_t one = 0; one < actions().ranks(); ++one) {
+            struct sigaction& action = actions().of(one, number);
+            if (is_ignored(former) && !is_crash_signal(number)) {
+                action.sa_handler = SIG_IGN;
             }
+            ignoring += is_ignored(action) ? 1 : 0;
         }
         state().dispatched[number].store(true, std::memory_order_relaxed);
     }
-    // When several ranks set an action, the last one decides the flags.
-    int flags = action.sa_flags & (SA_RESTART | SA_ONSTACK | SA_NOCLDSTOP | SA_NOCLDWAIT);
-    flags |= is_handler(action) ? 0 : SA_RESTART;
-    flags |= number == SIGCHLD && is_ignored(action) ? SA_NOCLDWAIT : 0;
-    install(number, flags);
+    state().ignoring[number] += is_ignored(wanted) ? 1 : 0;
+    state().ignoring[number] -= is_ignored(own) ? 1 : 0;
+    own = wanted;
+    state().flags[number] |= wanted.sa_flags & SA_ONSTACK;
+    install_for_all(number);
+}
+
+// The child of a vfork, which has its parent's memory but actions of its own until it executes a
+// program.
+bool is_child_in_parents_memory() {
+    return getpid() != state().process && !state().forked.load(std::memory_order_relaxed);
+}
+
+// A handler that the kernel has, rather than one that a rank has.
+bool is_ours(const struct sigaction& action) {
+    return (action.sa_flags & SA_SIGINFO) != 0 &&
+           (action.sa_sigaction == dispatch || is_crash_handler(action));
+}
+
+// Whether commands that the calling rank starts would miss that it ignores signals.
+bool ignores_for_itself() {
+    const std::uint32_t rank = rank_of_thread();
+    for (int number = 1; rank != no_rank && number < NSIG; ++number) {
+        struct sigaction now {};
+        if (is_ignored(actions().of(rank, number)) && sigaction(number, nullptr, &now) == 0 &&
+            is_ours(now)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// In a child, before it executes a program: that ignores what the rank ignores.
+void pass_ignored_on() {
+    const std::uint32_t rank = rank_of_thread();
+    for (int number = 1; rank != no_rank && number < NSIG; ++number) {
+        struct sigaction now {};
+        if (is_ignored(actions().of(rank, number)) && sigaction(number, nullptr, &now) == 0 &&
+            is_ours(now)) {
+            ignore_for_process(number);
+        }
+    }
 }
 
 // ---- What programs call
@@ -184,21 +278,17 @@ int set_action(int number, const struct sigaction* action, struct sigaction* for
     const std::uint32_t rank = rank_of_thread();
     const bool is_reserved = number >= __SIGRTMIN && number < SIGRTMIN; // the C library's
     if (rank == no_rank || !Actions::has(number) || is_reserved || number == SIGKILL ||
-        number == SIGSTOP) {
+        number == SIGSTOP || is_child_in_parents_memory()) {
         return sigaction(number, action, former);
     }
     const std::lock_guard guard(actions().lock);
-    struct sigaction& own = actions().of(rank, number);
-    struct sigaction before = own;
+    struct sigaction before = actions().of(rank, number);
     if (!is_crash_signal(number) && !state().dispatched[number].load(std::memory_order_relaxed)) {
         sigaction(number, nullptr, &before); // ignored, when mpiexec was started so
     }
     if (action != nullptr) {
         const struct sigaction wanted = *action; // it may be what `former` points to
-        own = wanted;
-        if (!is_crash_signal(number)) {
-            take_signal(number, wanted);
-        }
+        take_signal(number, rank, wanted);
     }
     if (former != nullptr) {
         *former = before;
@@ -241,9 +331,43 @@ int send_to_self(int number) {
     return static_cast<int>(syscall(SYS_tgkill, getpid(), own_thread(), number));
 }
 
-// A signal that a rank sends to its process reaches that rank alone. A caller that blocks the
-// signal may have a thread that waits for it in the kernel, and only the kernel knows which: then
-// the signal goes to the process.
+// Whether the thread has the signal neither blocked, but for a wait for it, nor ended.
+bool takes(pid_t thread, int number) {
+    char text[80];
+    std::snprintf(text, sizeof text, "/proc/self/task/%d/status", static_cast<int>(thread));
+    const int file = open(text, O_RDONLY | O_CLOEXEC);
+    char status[4096];
+    const ssize_t bytes = file >= 0 ? read(file, status, sizeof status - 1) : -1;
+    if (file >= 0) {
+        close(file);
+    }
+    status[std::max(bytes, ssize_t{0})] = 0;
+    constexpr const char* title = "\nSigBlk:";
+    const char* found = std::strstr(status, title);
+    const std::uint64_t blocked =
+        found != nullptr ? std::strtoull(found + std::strlen(title), nullptr, 16) : ~0ULL;
+    return (blocked >> (number - 1) & 1) == 0;
+}
+
+// Where the caller has the signal blocked, as the kernel chooses: a thread of the rank's that does
+// not, or waits for it, maybe a little later. Else it stays with the caller.
+pid_t other_receiver(int number) {
+    constexpr int looks = 50;
+    constexpr timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
+    for (int i = 0; i < looks; ++i) {
+        if (const pid_t thread = warren_image_find_thread(takes, number); thread != 0) {
+            return thread;
+        }
+        if (warren_image_find_thread([](pid_t, int) { return true; }, 0) == 0) {
+            break;
+        }
+        nanosleep(&pause, nullptr);
+    }
+    return own_thread();
+}
+
+// A signal that a rank sends to its process reaches that rank alone. A fibre's blocked signals are
+// a worker's: then the signal goes to the process.
 bool send_to_rank(int number, int code, sigval value, int& result) {
     sigset_t blocked;
     pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
@@ -252,11 +376,10 @@ bool send_to_rank(int number, int code, sigval value, int& result) {
     }
     pid_t thread = own_thread();
     if (sigismember(&blocked, number) == 1) {
-        const RankThread* first = thread_of_caller();
-        if (first == nullptr || first->id.load(std::memory_order_relaxed) == thread) {
+        if (state().fibres) {
             return false;
         }
-        thread = first->id.load(std::memory_order_relaxed);
+        thread = other_receiver(number);
         if (code == SI_USER) {
             result = static_cast<int>(syscall(SYS_tgkill, getpid(), thread, number));
             return true;
@@ -377,6 +500,8 @@ void prepare_signals(std::uint32_t ranks, bool fibres) {
     state().process = getpid();
     state().fibres = fibres;
     state().threads = std::make_unique<RankThread[]>(fibres ? 0 : ranks);
+    pthread_atfork(nullptr, nullptr, [] { state().forked.store(true, std::memory_order_relaxed); });
+    warren_image_watch_exec(ignores_for_itself, pass_ignored_on);
 }
 
 void note_thread(std::uint32_t rank) {

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <wordexp.h>
 
 #include "expect.h"
 
@@ -109,6 +110,15 @@ static void variables(void) {
     char* name = tempnam(NULL, "x");
     expect(strncmp(name, folder, strlen(folder)) == 0);
     free(name);
+    wordexp_t words;
+    setenv("WARREN_WORD", world_rank % 2 ? "odd" : "even", 1);
+    together();
+    expect(wordexp("$WARREN_WORD ~ $(echo $WARREN_WORD) ${WARREN_NEW=new}", &words, 0) == 0);
+    expect(words.we_wordc == 4 && strcmp(words.we_wordv[0], world_rank % 2 ? "odd" : "even") == 0);
+    expect(strcmp(words.we_wordv[1], folder) == 0);
+    expect(strcmp(words.we_wordv[2], words.we_wordv[0]) == 0);
+    expect(getenv("WARREN_NEW") != NULL && strcmp(getenv("WARREN_NEW"), "new") == 0);
+    wordfree(&words);
     snprintf(path, sizeof path, "%s/warren-tool", folder);
     unlink(path);
     rmdir(folder);

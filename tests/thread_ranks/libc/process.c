@@ -4,6 +4,8 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -97,6 +99,23 @@ static double seconds_of_times(void) {
     return (double)(parts.tms_utime + parts.tms_stime) / (double)sysconf(_SC_CLK_TCK);
 }
 
+/* A thread knows its stack and its processors. */
+static void own_thread(void) {
+    pthread_attr_t attributes;
+    void* stack = NULL;
+    size_t bytes = 0;
+    expect(pthread_getattr_np(pthread_self(), &attributes) == 0);
+    expect(pthread_attr_getstack(&attributes, &stack, &bytes) == 0);
+    expect((char*)&bytes >= (char*)stack && (char*)&bytes < (char*)stack + bytes);
+    pthread_attr_destroy(&attributes);
+    cpu_set_t own, asked;
+    expect(pthread_getaffinity_np(pthread_self(), sizeof own, &own) == 0);
+    expect(sched_getaffinity(0, sizeof asked, &asked) == 0 && CPU_COUNT(&own) > 0);
+    struct sched_param parameters;
+    int policy = -1;
+    expect(pthread_getschedparam(pthread_self(), &policy, &parameters) == 0 && policy >= 0);
+}
+
 /* The odd ranks compute for a while, the even ones wait: none counts the time of others. (What a
    fibre runs is longer when others have its processor meanwhile.) */
 static void times_of_ranks(void) {
@@ -162,6 +181,7 @@ static void program(const char* given) {
 
 int main(int argc, char** argv) {
     begin(&argc, &argv);
+    own_thread();
     locks();
     times_of_ranks();
     program(argv[0]);

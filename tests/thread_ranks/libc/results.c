@@ -66,8 +66,24 @@ static void characters(void) {
     expect(strcmp(localeconv()->decimal_point, ".") == 0);
 }
 
+/* What one function has returned stays when another one is called. */
+static void results_of_several(void) {
+    const struct passwd* by_number = getpwuid(1);
+    const struct passwd* by_name = getpwnam("root");
+    expect(by_number != NULL && by_name != NULL && by_number->pw_uid == 1 && by_name->pw_uid == 0);
+    const struct group* group_by_number = getgrgid(1);
+    const struct group* group_by_name = getgrnam("root");
+    expect(group_by_number != NULL && group_by_name != NULL);
+    expect(group_by_number->gr_gid == 1 && group_by_name->gr_gid == 0);
+    const struct hostent* host = gethostbyname("127.0.0.1");
+    const struct hostent* other = gethostbyname2("127.0.0.2", AF_INET);
+    expect(host != NULL && other != NULL);
+    expect(host->h_addr_list[0][3] == 1 && other->h_addr_list[0][3] == 2);
+}
+
 int main(int argc, char** argv) {
     begin(&argc, &argv);
+    results_of_several();
     int point = 0, sign = 0;
     char name[20];
     const double value = world_rank + 0.25;

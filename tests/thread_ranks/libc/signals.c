@@ -2,6 +2,9 @@
    their own, too. The argument is the kind of ranks. */
 #define _GNU_SOURCE
 
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,6 +106,71 @@ static void defaults_in_children(void) {
     together();
 }
 
+static sigjmp_buf place;
+
+static void jump(int number) {
+    siglongjmp(place, number);
+}
+
+/* abort() leaves a handler where it is that doesn't return. */
+static void handlers_that_jump(void) {
+    signal(SIGABRT, jump);
+    together();
+    for (int i = 0; i < 3; ++i) {
+        const int number = sigsetjmp(place, 1);
+        if (number == 0) {
+            if (i == 1) {
+                raise(SIGABRT);
+            }
+            abort();
+        }
+        expect(number == SIGABRT);
+    }
+    expect(signal(SIGABRT, SIG_DFL) == jump);
+    together();
+}
+
+static int ends[2];
+static pthread_t reader;
+
+static void* interrupt(void* unused) {
+    while (calls == 0) { /* until the reader is in its call */
+        usleep(20000);
+        pthread_kill(reader, SIGUSR1);
+    }
+    usleep(20000);
+    const ssize_t written = write(ends[1], "x", 1);
+    return written == 1 ? unused : NULL;
+}
+
+/* Ranks 0, 2, … want calls to go on that a handler interrupts, the others want to know. */
+static void interrupted_calls(void) {
+    calls = 0;
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = count;
+    action.sa_flags = world_rank % 2 == 0 ? SA_RESTART : 0;
+    for (int rank = 0; rank < world_size; ++rank) {
+        if (rank == world_rank) {
+            expect(sigaction(SIGUSR1, &action, NULL) == 0);
+        }
+        together();
+    }
+    expect(pipe(ends) == 0);
+    reader = pthread_self();
+    pthread_t thread;
+    expect(pthread_create(&thread, NULL, interrupt, &thread) == 0);
+    char text;
+    errno = 0;
+    const ssize_t bytes = read(ends[0], &text, 1);
+    expect(world_rank % 2 == 0 ? bytes == 1 : bytes == -1 && errno == EINTR);
+    void* result = NULL;
+    expect(pthread_join(thread, &result) == 0 && result == &thread && calls >= 1);
+    close(ends[0]);
+    close(ends[1]);
+    together();
+}
+
 static void own_timers(void) {
     calls = 0;
     handle(SIGALRM, note);
@@ -166,7 +234,9 @@ int main(int argc, char** argv) {
     values_of_signals();
     handlers_for_once();
     defaults_in_children();
+    handlers_that_jump();
     if (strcmp(argv[1], "fibres") != 0) {
+        interrupted_calls();
         own_timers();
         value = strcmp(argv[1], "processes") == 0 ? -1 : 0;
         signals_from_outside();

@@ -19,6 +19,10 @@ static void gamma_signs(void) {
     expect(isfinite(lgammaf((float)negative)) && signgam == -1);
     expect(isfinite(lgammal(3.5L)) && signgam == 1);
     expect(isfinite(gamma(negative)) && signgam == -1);
+    expect(lgammaf32(2.5F) != 0 && signgam == 1 && lgammaf32((float)negative) != 0 &&
+           signgam == -1);
+    expect(lgammaf64(2.5) != 0 && signgam == 1 && lgammaf64(negative) != 0 && signgam == -1);
+    expect(lgammaf128(2.5) != 0 && signgam == 1 && lgammaf128(negative) != 0 && signgam == -1);
 }
 
 static void own_zone(const char* name, long offset, const char* normal, const char* summer) {
@@ -82,6 +86,16 @@ static void dates(void) {
     }
     together();
     expect(getdate_err == (world_rank % 2 == 0));
+    char path[] = "/tmp/warren-dates.XXXXXX";
+    const int file = mkstemp(path);
+    expect(dprintf(file, world_rank % 2 ? "%%d.%%m.%%Y\n" : "%%Y-%%m-%%d\n") > 0);
+    close(file);
+    setenv("DATEMSK", path, 1);
+    together();
+    const struct tm* date = getdate(world_rank % 2 ? "05.06.2010" : "2010-06-05");
+    expect(date != NULL && date->tm_mday == 5 && date->tm_mon == 5 && date->tm_year == 110);
+    unlink(path);
+    together();
 }
 
 static void syntaxes(void) {

@@ -5,8 +5,9 @@ their own, what they share, and what is refused.
     make.py [FOLDER]           writes the table by the libraries in FOLDER (default: the system's), keeping rows of others
     make.py --check [FOLDER]   says what the table lacks, and is wrong about
 
-A function keeps state if its code, or what it calls that is not exported, refers to writable memory of the library. So
-an exported function that has no row keeps none. Names of old versions, which no new program is linked to, and the
+A function keeps state if its code, or what it calls that is not exported, refers to writable memory of the library,
+directly or by the table of variables that programs may copy, or has a system call, which may ask for state of the
+kernel's. So an exported function that has no row keeps none. Names of old versions, which no new program is linked to, and the
 C library's private names have no rows.
 """
 import argparse
@@ -29,7 +30,7 @@ def output_of(*command):
 
 
 class Library:
-    """The exported names of a file, and which functions refer to writable memory."""
+    """The exported names of a file, and which functions refer to writable memory or the kernel's state."""
 
     def __init__(self, path):
         self.path = path
@@ -56,14 +57,20 @@ class Library:
             if match:
                 begin = int(match[2], 16)
                 self.sections[match[1]] = (begin, begin + int(match[3], 16))
+        self.places = set()  # that hold addresses of the library's own variables
+        for line in output_of("readelf", "-W", "-r", path).splitlines():
+            match = re.match(r"([0-9a-f]+)\s+\S+\s+R_X86_64_GLOB_DAT\s+[0-9a-f]+\s+([^\s@]+)", line)
+            if match and match[2] in self.variables:
+                self.places.add(int(match[1], 16))
         self.calls = collections.defaultdict(set)
-        self.data = set()  # beginnings of code that refers to writable memory
+        self.data = set()  # beginnings of code that refers to writable memory, or has a system call
         self.read_code()
 
     def is_in(self, address, *names):
         return any(begin <= address < end for begin, end in (self.sections.get(name, (0, 0)) for name in names))
 
     def read_code(self):
+        system_calls = []
         instructions = []  # address, what it jumps to or calls, what it refers to
         for line in output_of("objdump", "-d", "--no-show-raw-insn", "-j", ".text", self.path).splitlines():
             match = re.match(r"\s*([0-9a-f]+):\s+(.*)", line)
@@ -77,17 +84,20 @@ class Library:
             refers = re.search(r"# ([0-9a-f]+) <", code)
             if refers and "lea" in code and self.is_in(int(refers[1], 16), ".text"):
                 self.begins.add(int(refers[1], 16))  # of a function that is called by its address
+            if code.startswith("syscall"):
+                system_calls.append(int(match[1], 16))
             instructions.append((int(match[1], 16), target, int(refers[1], 16) if refers else None, "lea" in code))
         begins = sorted(self.begins)
 
         def beginning(address):
             at = bisect.bisect_right(begins, address)
             return begins[at - 1] if at else address
+        self.data.update(beginning(address) for address in system_calls)
         for address, target, refers, is_address in instructions:
             function = beginning(address)
             if target is not None and beginning(target) != function:
                 self.calls[function].add(beginning(target))
-            if refers is not None and self.is_in(refers, ".data", ".bss"):
+            if refers is not None and (refers in self.places or self.is_in(refers, ".data", ".bss")):
                 self.data.add(function)
             elif refers is not None and is_address and self.is_in(refers, ".text"):
                 self.calls[function].add(beginning(refers))
@@ -120,8 +130,10 @@ REFUSED = {"register_printf_function", "register_printf_modifier", "register_pri
            "daemon"}
 
 
-# What is the image's for ranks that are threads only (launch/host/signals.cpp).
-PARTLY_OWN = {"signal", "bsd_signal", "ssignal", "sigaction", "__sigaction", "sysv_signal", "__sysv_signal", "sigignore",
+# What is the image's in part, or for ranks that are threads only (launch/host/signals.cpp).
+PARTLY_OWN = {"getrusage", "times", "posix_spawn", "posix_spawnp", "timer_create", "aio_read", "aio_read64", "aio_write",
+              "aio_write64", "lio_listio", "lio_listio64", "dup2", "dup3", "lockf", "lockf64",
+              "signal", "bsd_signal", "ssignal", "sigaction", "__sigaction", "sysv_signal", "__sysv_signal", "sigignore",
               "siginterrupt", "kill", "sigqueue", "alarm", "ualarm", "setitimer", "getitimer"}
 
 

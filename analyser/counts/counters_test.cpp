@@ -172,22 +172,22 @@ TEST_F(Counters, KnowWhichPagesAreThere) {
         mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     ASSERT_NE(memory, MAP_FAILED);
     madvise(memory, bytes, MADV_NOHUGEPAGE);
-    const auto is_there = [&](std::uint64_t page) {
-        return is_resident(thread_, reinterpret_cast<std::uint64_t>(memory) + page * 4096 + 8);
+    const auto is_there = [&](std::uint64_t number) {
+        return is_resident(thread_, reinterpret_cast<std::uint64_t>(memory) + number * 4096 + 8);
     };
-    for (std::uint64_t page = 0; page < pages; page += 2) {
-        memory[page * 4096] = 1;
+    for (std::uint64_t number = 0; number < pages; number += 2) {
+        memory[number * 4096] = 1;
     }
-    for (std::uint64_t page = 0; page < pages; ++page) {
-        EXPECT_EQ(is_there(page), page % 2 == 0) << page;
+    for (std::uint64_t number = 0; number < pages; ++number) {
+        EXPECT_EQ(is_there(number), number % 2 == 0) << number;
     }
     memory[3 * 4096] = 1; // a neighbour of what is known
     EXPECT_TRUE(is_there(3));
     madvise(memory, bytes, MADV_DONTNEED);
     EXPECT_TRUE(is_there(pages / 2)); // neighbours are known, without a call
     pages_changed(process_);
-    for (std::uint64_t page = 0; page < pages; ++page) {
-        EXPECT_FALSE(is_there(page)) << page;
+    for (std::uint64_t number = 0; number < pages; ++number) {
+        EXPECT_FALSE(is_there(number)) << number;
     }
     munmap(memory, bytes);
     pages_changed(process_);

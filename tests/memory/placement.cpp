@@ -19,12 +19,14 @@
 #include <unistd.h>
 #include <vector>
 
+#include "base/page.hpp"
 #include "memory/heap/allocator.hpp"
 #include "memory/heap/heaps.hpp"
 #include "memory/heap/numa.hpp"
 #include "memory/heap/reserve.hpp"
 
 using namespace warren::memory;
+using warren::page_bytes;
 
 namespace {
 

@@ -104,9 +104,8 @@ static void receive_some(void) {
 }
 
 static void messages(void) {
-    Record record = {.comm = MPI_COMM_SELF}, second = {.comm = MPI_COMM_SELF, .level = -1};
+    Record record = {.comm = MPI_COMM_SELF};
     MPI_Comm_dup(MPI_COMM_SELF, &record.comm);
-    second.comm = record.comm;
     MPI_T_event_registration first =
         listen_to("unexpected_message", MPI_T_CB_REQUIRE_THREAD_SAFE, &record, on_message);
     /* Of several functions of a registration, the one with the fewest restrictions is called. */

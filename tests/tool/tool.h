@@ -54,7 +54,7 @@ static inline double variable_value(const Variable* its) {
           its->name);
     return its->datatype == MPI_DOUBLE               ? value.d
            : its->datatype == MPI_UNSIGNED_LONG_LONG ? (double)value.l
-           : its->datatype == MPI_UNSIGNED           ? value.u
+           : its->datatype == MPI_UNSIGNED           ? (double)value.u
                                                      : value.i;
 }
 

@@ -233,7 +233,7 @@ TEST(Group, translation_knows_who_is_missing) {
 TEST(Communicators, a_freed_handle_is_unknown_while_a_request_holds_on) {
     Communicators communicators(World::on_one_node(1, 4));
     EXPECT_EQ(communicators.find(MPI_COMM_WORLD)->rank(), 1);
-    EXPECT_EQ(communicators.find(MPI_COMM_SELF)->world_rank(0), 1U);
+    EXPECT_EQ(communicators.find(MPI_COMM_SELF)->endpoint(0), 1U);
     volatile MPI_Comm none = MPI_COMM_NULL;
     EXPECT_EQ(communicators.find(none), nullptr);
     Communicator* made = communicators.insert(16, RankMap::affine(3, -1, 3));

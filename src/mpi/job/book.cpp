@@ -83,8 +83,8 @@ Error Book::create(const std::vector<std::string>& names, int& descriptor) {
     return write_edition(descriptor, names, offsetof(BookHeader, names));
 }
 
-Error Book::write_cards(const std::vector<std::string>& cards) const {
-    return write_edition(descriptor_, cards, offsetof(BookHeader, cards));
+Error Book::write_cards(const std::vector<std::string>& of_nodes) const {
+    return write_edition(descriptor_, of_nodes, offsetof(BookHeader, cards));
 }
 
 std::string Book::read_part(std::size_t index_place, std::uint32_t node) const {
@@ -110,13 +110,13 @@ std::vector<std::byte> Book::card(std::uint32_t node, std::uint32_t slot) const 
     return card_in(read_part(offsetof(BookHeader, cards), node), slot);
 }
 
-std::vector<std::byte> card_in(const std::string& cards, std::uint32_t slot) {
-    for (std::size_t at = 0; at < cards.size();) {
+std::vector<std::byte> card_in(const std::string& records, std::uint32_t slot) {
+    for (std::size_t at = 0; at < records.size();) {
         CardRecord record;
-        std::memcpy(&record, cards.data() + at, sizeof record);
+        std::memcpy(&record, records.data() + at, sizeof record);
         at += sizeof record;
         if (slot - record.first_slot < record.slots) {
-            const auto* card = reinterpret_cast<const std::byte*>(cards.data() + at);
+            const auto* card = reinterpret_cast<const std::byte*>(records.data() + at);
             return {card, card + record.bytes};
         }
         at += record.bytes;
@@ -152,18 +152,18 @@ std::string collect_cards(const Segment& segment) {
     return text;
 }
 
-bool are_records(const std::string& cards) {
+bool are_records(const std::string& records) {
     std::size_t at = 0;
-    while (cards.size() - at >= sizeof(CardRecord)) {
+    while (records.size() - at >= sizeof(CardRecord)) {
         CardRecord record;
-        std::memcpy(&record, cards.data() + at, sizeof record);
+        std::memcpy(&record, records.data() + at, sizeof record);
         at += sizeof record;
-        if (record.bytes > cards.size() - at || record.bytes > card_bytes) {
+        if (record.bytes > records.size() - at || record.bytes > card_bytes) {
             return false;
         }
         at += record.bytes;
     }
-    return at == cards.size();
+    return at == records.size();
 }
 
 } // namespace warren::node

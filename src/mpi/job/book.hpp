@@ -37,7 +37,7 @@ class Book {
     static Error create(const std::vector<std::string>& names, int& descriptor);
 
     // Each node's records.
-    Error write_cards(const std::vector<std::string>& cards) const;
+    Error write_cards(const std::vector<std::string>& of_nodes) const;
 
     // "" when it is not known.
     std::string name(std::uint32_t node) const;
@@ -54,9 +54,9 @@ class Book {
 std::string collect_cards(const Segment& segment);
 
 // The card of a slot in such records; empty: it has none.
-std::vector<std::byte> card_in(const std::string& cards, std::uint32_t slot);
+std::vector<std::byte> card_in(const std::string& records, std::uint32_t slot);
 
 // Whether these bytes are sound records of a node's cards: they came over a network.
-bool are_records(const std::string& cards);
+bool are_records(const std::string& records);
 
 } // namespace warren::node

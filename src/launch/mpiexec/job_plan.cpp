@@ -168,12 +168,13 @@ bool plan_processors(const CommandLine& line, Report& report, JobPlan& plan) {
         report.explain("a control group grants the time of " + std::to_string(quota) + " of the " +
                        std::to_string(allowed.count()) + " processors");
     }
+    plan.own_processors = plan.processors;
     if (const std::uint32_t sharers = plan.agent ? plan.agent->plan.sharers : 1; sharers > 1) {
-        plan.processors = std::max(1U, plan.processors / sharers);
+        plan.own_processors = plan.processors / sharers;
+        plan.processors = std::max(1U, plan.own_processors);
         quota = plan.processors;
         report.explain(std::to_string(sharers) +
-                       " nodes of the job share the processors of this "
-                       "machine: each takes " +
+                       " nodes of the job share the processors of this machine: each takes " +
                        std::to_string(plan.processors));
     }
     if (has_fibres(line)) {
@@ -182,7 +183,7 @@ bool plan_processors(const CommandLine& line, Report& report, JobPlan& plan) {
     }
     report.explain(std::to_string(line.ranks()) + " ranks on " + std::to_string(plan.processors) +
                    " processors (CPUs " + allowed.text() + ")" +
-                   (line.ranks() > plan.processors
+                   (line.ranks() > plan.own_processors
                         ? ": oversubscribed, waiting ranks yield and sleep early"
                         : ""));
     if (Error error = plan_bindings(line.bind_to, line.ranks(), allowed, quota, plan.bindings)) {

@@ -24,8 +24,9 @@ struct JobPlan {
     std::uint32_t ranks_per_stream = 1; // of a host process
     BindingPlan bindings;
     std::uint32_t processors = 1;
-    std::vector<int> workers;      // of fibres: the processor of each
-    std::vector<int> worker_nodes; // and its NUMA node; empty: pages don't follow fibres
+    std::uint32_t own_processors = 1; // those of them that no other node has, on the average
+    std::vector<int> workers;         // of fibres: the processor of each
+    std::vector<int> worker_nodes;    // and its NUMA node; empty: pages don't follow fibres
 
     std::uint64_t descriptors(const CommandLine& line) const; // that mpiexec needs
 };

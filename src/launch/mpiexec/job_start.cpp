@@ -87,7 +87,7 @@ bool JobStart::has_resources() {
 
 bool JobStart::make_segment() {
     const node::SegmentOptions options = {.ranks = job_.line.ranks(),
-                                          .cores = plan_.processors,
+                                          .cores = plan_.own_processors,
                                           .nodes = job_.agent ? job_.agent->plan.nodes() : 1,
                                           .verbose = job_.line.verbose,
                                           .keeps_going = job_.line.keeps_going,

@@ -45,7 +45,7 @@ struct SegmentHeader {
     Directory directory;
     std::uint64_t bytes;           // of the mapping
     std::uint64_t committed_bytes; // of them, present since creation
-    std::uint32_t cores;           // processors that the job may use
+    std::uint32_t cores;           // processors that no other node of the job uses
     std::uint32_t nodes;           // of the job
     std::uint32_t oversubscribed;  // 1: crowded: yield and sleep, don't spin
     std::uint32_t verbose;         // 1: explain choices on standard error

@@ -203,7 +203,9 @@ void obstack_newchunk(obstack* stack, int bytes);
 double lgamma(double value);
 float lgammaf(float value);
 long double lgammal(long double value);
-_Float128 lgammaf128(_Float128 value);
+// C's _Float128 has this name in C++, for gcc and clang.
+__extension__ typedef __float128 Float128;
+Float128 lgammaf128(Float128 value);
 
 // Options (getopt.cpp)
 int getopt(int count, char* const* arguments, const char* letters);

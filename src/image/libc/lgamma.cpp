@@ -19,7 +19,7 @@ Number with_sign(const char* name, Number value) {
 
 } // namespace
 
-_Float128 lgammaf128(_Float128 value) {
+Float128 lgammaf128(Float128 value) {
     return with_sign("lgammaf128_r", value);
 }
 

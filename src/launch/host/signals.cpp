@@ -45,9 +45,9 @@ struct State {
     std::atomic<bool> forked{false}; // the process is a child of fork, with memory of its own
     // By signal. The ranks' actions count, not the process's; how many ranks ignore the signal, and
     // which flags one of them has asked for. The last two under the lock.
-    std::atomic<bool> dispatched[NSIG];
-    std::uint32_t ignoring[NSIG];
-    int flags[NSIG];
+    std::atomic<bool> dispatched[NSIG] = {};
+    std::uint32_t ignoring[NSIG] = {};
+    int flags[NSIG] = {};
 };
 
 State& state() {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <iterator>
+#include <type_traits>
 #include <utility>
 
 #include "base/futex.hpp"
@@ -73,8 +75,12 @@ MPI_Count source_time() {
     return static_cast<MPI_Count>(monotonic_ns());
 }
 
-int safety_index(MPI_T_cb_safety safety) {
-    const auto* found = std::find(std::begin(safeties), std::end(safeties), safety);
+int safety_index(const MPI_T_cb_safety& safety) {
+    std::underlying_type_t<MPI_T_cb_safety> value; // a program's, maybe none of the enumeration
+    std::memcpy(&value, &safety, sizeof value);
+    const auto* found = std::find_if(std::begin(safeties), std::end(safeties), [&](auto known) {
+        return static_cast<decltype(value)>(known) == value;
+    });
     return found != std::end(safeties) ? static_cast<int>(found - std::begin(safeties)) : -1;
 }
 

@@ -76,7 +76,7 @@ MPI_Count source_time();
 // The levels of safety, from the one that allows a function most.
 inline constexpr int safety_levels = 4;
 // -1: it is none.
-int safety_index(MPI_T_cb_safety safety);
+int safety_index(const MPI_T_cb_safety& safety);
 
 struct Registration {
     EventKind kind;

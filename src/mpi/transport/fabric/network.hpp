@@ -108,6 +108,8 @@ class Network {
     bool is_idle() const;
 
   private:
+    // Where messages without data have theirs: never null, as it is copied from.
+    static constexpr std::byte no_data{};
     struct Mail {
         CellHeader header;
         Extra extra;
@@ -170,7 +172,7 @@ class Network {
         }
         for (const Mail& cell : mail) {
             handler(arrival_of(cell.header, cell.header.block != 0 ? cell.extra : nullptr,
-                               cell.data.data()));
+                               cell.data.empty() ? &no_data : cell.data.data()));
         }
         return !mail.empty();
     }

@@ -1,13 +1,14 @@
 /* Threads of a rank: the interface beside calls of MPI, waits for each other's lock, events that
    nobody takes. */
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "tool.h"
 
 enum { threads = 4 };
 
 static int rank;
-static volatile int stop;
+static atomic_int stop;
 
 static void* read_state(void* unused) {
     Variable state = variable_open("wait_state", MPI_T_PVAR_CLASS_STATE);

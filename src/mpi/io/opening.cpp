@@ -103,14 +103,13 @@ Error File::barrier() const {
 }
 
 Error File::agree(Error own) const {
-    return coll::Collectives(engine_, communicator_).agree(std::move(own), other_rank);
+    return coll::Collectives(engine_, communicator_).agree(own, other_rank);
 }
 
 // Like agree(); ranks that give different values are an error, too.
 Error File::agree_on(MPI_Offset value, const char* name, Error own) const {
     std::int64_t extremes[2] = {value, -value};
-    Error error =
-        coll::Collectives(engine_, communicator_).agree(std::move(own), other_rank, extremes);
+    Error error = coll::Collectives(engine_, communicator_).agree(own, other_rank, extremes);
     if (!error && extremes[0] != -extremes[1]) {
         return fail(MPI_ERR_NOT_SAME, "%s = %lld here, but not at all ranks", name,
                     static_cast<long long>(value));

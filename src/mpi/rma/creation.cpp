@@ -1,7 +1,6 @@
 // How a window is made and ends. All ranks find out together whether it can be made.
 
 #include <bit>
-#include <utility>
 
 #include "mpi/coll/collectives.hpp"
 #include "mpi/rma/heap.hpp"
@@ -60,7 +59,7 @@ int flavour_attribute(Flavour flavour) {
 
 Error Window::agree(Error own) const {
     return coll::Collectives(engine_, communicator_)
-        .agree(std::move(own), "another rank could not make its part of the window");
+        .agree(own, "another rank could not make its part of the window");
 }
 
 // The first rank takes memory of the heap for all; everybody maps it.

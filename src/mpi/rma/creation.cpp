@@ -1,6 +1,7 @@
 // How a window is made and ends. All ranks find out together whether it can be made.
 
 #include <bit>
+#include <utility>
 
 #include "mpi/coll/collectives.hpp"
 #include "mpi/rma/heap.hpp"

@@ -1,5 +1,6 @@
-// Network: what the ranks of a process share of the way to other nodes: the port (port.hpp), where
-// each rank's cells wait for it, and a thread that looks after the port while ranks sleep.
+// Network: the way to other nodes: the port (port.hpp), where each rank's cells wait for it, and a
+// thread that looks after the port while ranks sleep. The fibres of a process share one; a rank
+// that is a process or a thread has its own (mpi/entry/enrolment.cpp).
 //
 // A rank that makes progress polls the port. It hands its own cells on at once, and puts those of
 // other ranks of its process into their mail, and rings. While at least one rank of the process

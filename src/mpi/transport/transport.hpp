@@ -14,9 +14,9 @@
 //  3. A send has copied its data when it returns.
 //
 // Ranks of a node use shm/. null/ drops what it is given, for tests and benchmarks. Which transport
-// a rank uses is fixed when the library is built (message/transport.hpp), so calls are direct. One
-// for other nodes stands beside shm/: a rank of another node never has a pair ring, and the test
-// for that one is the branch that the short path takes already. Thread rule: under the rank's lock.
+// a rank uses is fixed when the library is built (message/transport.hpp), so calls are direct. A
+// rank of another node has a queue that is always full (shm/channel.hpp); who finds a queue full
+// asks for that, and sends by fabric/. Thread rule: under the rank's lock.
 #pragma once
 
 #include <concepts>

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "balance_command.hpp"
+#include "bench_command.hpp"
 #include "doctor_command.hpp"
 #include "image_command.hpp"
 #include "locality_command.hpp"
@@ -34,6 +35,10 @@ constexpr std::array table{
         "what of this system, of the installation and of PROGRAM stands in Warren's way, with a "
         "mend for each",
         doctor_command},
+    Command{"bench", "[--ranks N] [--mpi FOLDER] …",
+            "start of a job, memory of a rank and latency, of Warren and of each other MPI that is "
+            "found: warren bench --help",
+            bench_command},
     Command{"info", "", "both, and how Warren was built: what a report of a problem should contain",
             info_command},
     Command{"image", "check PROGRAM",

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""`warren bench` finds another MPI, takes turns with it, and says what it left out and why. The others are
+Warren itself behind scripts that call themselves Hydra or Open MPI.
+
+    bench.py BUILD WORK
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+build, work = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+failures = []
+shutil.rmtree(work, ignore_errors=True)
+
+
+def script(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(0o755)
+
+
+def other(name, says, library):
+    """An MPI that calls its launcher and its library so; `library` None: its programs say that they are Warren."""
+    folder = work / name / "bin"
+    script(folder / "mpiexec", f'[ "$1" = --version ] && echo "{says}" && exit\nexec {build}/bin/mpiexec "$@"\n')
+    shim = work / name / "shim.h"
+    shim.write_text("" if library is None else
+                    "#include <mpi.h>\n#include <string.h>\nstatic int other(char* text, int* length) {\n"
+                    f'    *length = (int)strlen(strcpy(text, "{library}"));\n    return 0;\n}}\n'
+                    "#define MPI_Get_library_version other\n")
+    script(folder / "mpicc", f'exec {build}/bin/mpicc -include {shim} "$@"\n')
+    return work / name
+
+
+def bench(*words, expect=0, **environment):
+    done = subprocess.run([build / "bin/warren", "bench", *words], capture_output=True, text=True, timeout=250,
+                          env={**os.environ, **environment})
+    if done.returncode != expect:
+        failures.append(f"warren bench {words}: exit code {done.returncode}, not {expect}: {done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
+
+
+def expect(text, pattern):
+    if not re.search(pattern, text, re.MULTILINE):
+        failures.append(f"no {pattern!r} in:\n{text}")
+
+
+short = ("--ranks", "3", "--rounds", "1", "--seconds", "0.01")
+friend = other("friend", "HYDRA build details", "MPICH Version:      9.9")
+liar = other("liar", "Open MPI 9", None)
+broken = other("broken", "HYDRA build details", "MPICH")
+script(broken / "bin/mpicc", "echo no licence >&2\nexit 1\n")
+strange = other("strange", "Telepathy 2", "Telepathy")
+text = bench(*short, *(word for path in (friend, liar, broken, strange) for word in ("--mpi", path)))
+expect(text, r"^ +Warren \S+ +MPICH 9\.9 ")
+expect(text, r"^start and end of 3 ranks, ms +[\d.]+ +[\d.]+ ")
+expect(text, r"^private memory of a rank, kB +[\d.]+ +[\d.]+ +failed$")
+expect(text, r"^half round trip, 65536 B, µs +[\d.]+ +[\d.]+ +failed$")
+expect(text, r"ran with another library: Warren")
+expect(text, r"^left out: .*broken.*no licence")
+expect(text, r"^left out: .*strange.*Telepathy 2")
+# In PATH, with the name that Debian gives it; Warren's own mpiexec is none of the others.
+(friend / "bin/mpiexec").rename(friend / "bin/mpiexec.mpich")
+(friend / "bin/mpicc").rename(friend / "bin/mpicc.mpich")
+(friend / "bin/mpiexec").symlink_to("mpiexec.mpich")
+text = bench(*short, PATH=f"{friend}/bin:{build}/bin:{os.environ['PATH']}")
+expect(text, r"^MPICH 9\.9: .*/friend/bin/mpiexec\.mpich$")
+if text.count(f": {friend}/bin/mpiexec") != 1 or f": {build}/bin/mpiexec" in text:
+    failures.append(f"found more than once, or Warren's own:\n{text}")
+expect(bench("--help"), r"usage: warren bench")
+expect(bench("--ranks", "0", expect=2), "--ranks is 1 to")
+expect(bench("--mpi", work / "nowhere", expect=2), "there is no .*nowhere/bin/mpiexec")
+expect(bench("--wrong", expect=2), "--wrong")
+if failures:
+    sys.exit("\n".join(failures))

@@ -27,7 +27,9 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 NAME = "warren_mpi"
 # glibc's own libraries, which every system with the wheel's glibc has.
 SYSTEM = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}
-LEFT_OUT = ("lib/warren/dynamorio/", "lib/warren/libwarren-counts-client", "lib/cmake/", "lib/standard-abi/")
+LEFT_OUT = ("lib/warren/dynamorio/", "lib/warren/libwarren-counts-client", "lib/cmake/", "lib/standard-abi/",
+            "share/modulefiles/")
+REPORTS = ("numpy==", "tree-sitter")  # of python/requirements.txt, which is also of a check of the source
 MODULES = "lib/python3"  # the folder of the Python modules in an installation
 METADATA = """\
 Metadata-Version: 2.1
@@ -63,7 +65,7 @@ def version():
 def requirements():
     """What the reports need, from the file that pins it for the tests; the wheel asks for that version or a later one."""
     lines = (TOP / "python/requirements.txt").read_text().splitlines()
-    pinned = [line for line in lines if "==" in line and not line.startswith(("#", "lizard"))]
+    pinned = [line for line in lines if line.startswith(REPORTS)]
     return "".join(f'Requires-Dist: {line.split("==")[0]}; extra == "analyser"\n' for line in pinned)
 
 

@@ -76,6 +76,9 @@ std::vector<Finding> examine_installation() {
                             "install all of Warren"));
     findings.push_back(part("Open MPI's ABI", libraries + "openmpi-abi/libmpi.so.40",
                             "programs that were built for Open MPI run", "install all of Warren"));
+    findings.push_back(part("Fortran", libraries + "libmpifort_abi.so.1",
+                            "programs in Fortran for the standard ABI run",
+                            "install all of Warren"));
     findings.push_back(part("touches", libraries + "warren/libwarren-tracker.so",
                             "warren locality record finds out who touches a page first",
                             "install all of Warren"));
@@ -134,13 +137,18 @@ int doctor_command(const std::vector<std::string>& words) {
     if (words.size() > 1 || (!words.empty() && words[0].starts_with("-"))) {
         return wrong_words;
     }
-    std::vector<Finding> findings = examine_system();
+    std::vector<Finding> findings;
     const auto add = [&](const std::vector<Finding>& more) {
         findings.insert(findings.end(), more.begin(), more.end());
     };
-    add(examine_installation());
-    if (!words.empty()) {
-        add(examine_program(words[0]));
+    if (const std::optional<Finding> finding = missing_proc()) {
+        add({*finding});
+    } else {
+        add(examine_system());
+        add(examine_installation());
+        if (!words.empty()) {
+            add(examine_program(words[0]));
+        }
     }
     unsigned hindering = 0;
     unsigned preventing = 0;

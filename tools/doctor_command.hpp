@@ -1,6 +1,7 @@
 // `warren doctor`: what of this system stands in Warren's way, with the mend for each.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct Finding {
     std::string mend = {}; // empty: there is nothing to be done
 };
 
+// Without /proc nothing else can be said: of files that Warren finds from there, each would seem to
+// be missing.
+std::optional<Finding> missing_proc();
 // What this system lets processes do.
 std::vector<Finding> examine_system();
 // What this installation has.

@@ -3,15 +3,19 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <optional>
+#include <sstream>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "analyser/recorder/perf_events.hpp"
 #include "doctor_command.hpp"
 #include "jobs.hpp"
 #include "launch/mpiexec/binding.hpp"
 #include "launch/mpiexec/limits.hpp"
+#include "mpi/transport/fabric/libfabric.hpp"
 #include "node_probes.hpp"
 
 namespace warren::tools {
@@ -41,6 +45,21 @@ std::string field(const char* path, const std::string& name) {
         }
     }
     return "";
+}
+
+std::string text_of(Error& error) {
+    return std::unique_ptr<ErrorRecord>(error.take())->text;
+}
+
+bool is_in_path(const std::string& program) {
+    const char* path = std::getenv("PATH");
+    std::istringstream folders(path != nullptr ? path : "/bin:/usr/bin");
+    for (std::string folder; std::getline(folders, folder, ':');) {
+        if (access(((folder.empty() ? "." : folder) + "/" + program).c_str(), X_OK) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 Finding processors() {
@@ -130,14 +149,15 @@ Finding descriptors() {
     rlimit limit{};
     getrlimit(RLIMIT_NOFILE, &limit);
     const std::uint64_t ranks = launch::ranks_within(limit.rlim_max);
-    const std::string text =
-        "mpiexec can raise them to " + number(limit.rlim_max) + ": " + number(ranks) + " ranks";
+    const std::string text = "mpiexec can raise them to " + number(limit.rlim_max) + ": " +
+                             number(ranks) + " ranks that are processes";
     if (ranks >= many_ranks) {
         return {Finding::good, "descriptors", text};
     }
     return {ranks == 0 ? Finding::prevents : Finding::hinders, "descriptors", text,
-            "ulimit -Hn " + number(launch::descriptors_for(many_ranks, false)) +
-                " (LimitNOFILE, --ulimit nofile)"};
+            "as root, ulimit -Hn " + number(launch::descriptors_for(many_ranks, false)) +
+                " (systemd: LimitNOFILE, containers: --ulimit nofile); or --ranks fibres, which "
+                "share them"};
 }
 
 Finding processes() {
@@ -198,8 +218,11 @@ Finding memory() {
 
 Finding huge_pages() {
     const std::string modes = first_line("/sys/kernel/mm/transparent_hugepage/enabled");
-    const bool never = modes.empty() || modes.find("[never]") != std::string::npos;
-    if (!never) {
+    if (modes.empty()) {
+        return {Finding::note, "huge pages",
+                "unknown: /sys is not mounted, or the kernel has no transparent ones"};
+    }
+    if (modes.find("[never]") == std::string::npos) {
         return {Finding::good, "huge pages", modes};
     }
     return {Finding::hinders, "huge pages", "none: large arrays cost more page faults",
@@ -207,18 +230,38 @@ Finding huge_pages() {
 }
 
 Finding page_faults() {
-    const std::string level = first_line("/proc/sys/kernel/perf_event_paranoid");
-    if (level.empty()) {
+    locality::PerfEvents events;
+    locality::PerfOptions options;
+    options.ring_bytes = 64 * 1024; // a ring per processor, in which nothing will be
+    options.brief = true;
+    if (Error error = events.open(getpid(), options)) {
         return {Finding::hinders, "page faults",
-                "the kernel has no events: warren locality record sees no faults"};
+                "warren locality record sees none: " + text_of(error)};
     }
-    if (geteuid() != 0 && std::atoi(level.c_str()) > 2) {
-        return {Finding::hinders, "page faults",
-                "kernel.perf_event_paranoid is " + level +
-                    ": warren locality record sees no faults",
-                "sysctl kernel.perf_event_paranoid=2"};
+    return {Finding::good, "page faults", "warren locality record sees them"};
+}
+
+// What mpiexec starts agents by on other nodes (--launcher), and what their ranks talk over.
+Finding other_nodes() {
+    transport::fabric::Libfabric library;
+    if (Error error = transport::fabric::Libfabric::load(library)) {
+        return {Finding::note, "other nodes", text_of(error)};
     }
-    return {Finding::good, "page faults", "warren locality record may see them"};
+    std::string starters;
+    for (const char* name : {"ssh", "srun"}) {
+        if (is_in_path(name)) {
+            starters += (starters.empty() ? "" : " and ") + std::string(name);
+        }
+    }
+    const std::uint32_t version = library.version();
+    const std::string text = "libfabric " + std::to_string(FI_MAJOR(version)) + "." +
+                             std::to_string(FI_MINOR(version)) + " found; ";
+    if (starters.empty()) {
+        return {Finding::note, "other nodes",
+                text + "neither ssh nor srun in PATH, which start agents there",
+                "install openssh-client, or name a command with --launcher"};
+    }
+    return {Finding::good, "other nodes", text + starters + " in PATH"};
 }
 
 Finding launcher() {
@@ -236,10 +279,20 @@ Finding launcher() {
 
 } // namespace
 
+std::optional<Finding> missing_proc() {
+    if (access("/proc/self/exe", R_OK) == 0) {
+        return std::nullopt;
+    }
+    return Finding{
+        Finding::prevents, "/proc",
+        "not mounted: programs find their libraries there, and ranks each other's memory",
+        "mount -t proc proc /proc"};
+}
+
 std::vector<Finding> examine_system() {
-    return {processors(), hwloc(),    memory(),     memory_files(), single_copy(),
-            fences(),     io_uring(), seccomp(),    container(),    descriptors(),
-            processes(),  mappings(), huge_pages(), page_faults(),  launcher()};
+    return {processors(), hwloc(),       memory(),      memory_files(), single_copy(), fences(),
+            io_uring(),   seccomp(),     container(),   descriptors(),  processes(),   mappings(),
+            huge_pages(), page_faults(), other_nodes(), launcher()};
 }
 
 } // namespace warren::tools

@@ -44,10 +44,33 @@ expect(doctor(), "memory files", "ok", "/dev/shm is not used")
 expect(doctor(), "hwloc", "ok", "found")
 expect(doctor(before=[build / "tests/refuse_cma"]), "single copy", "hinders",
        "process_vm_readv: Operation not permitted.*mend: .*SYS_PTRACE")
+for call, subject, weight, text in (
+        ("memfd_create", "memory files", "prevents", "memfd_create: Operation not permitted.*mend: .*seccomp"),
+        ("membarrier", "membarrier", "hinders", "each message pays a fence.*mend"),
+        ("io_uring_setup", "io_uring", "ok", "io_uring_setup: Operation not permitted.*one node doesn't need it"),
+        ("perf_event_open", "page faults", "hinders", "perf_event_open: Operation not permitted.*seccomp"),
+        ("process_vm_readv", "single copy", "hinders", "process_vm_readv.*SYS_PTRACE")):
+    prevents = weight == "prevents"
+    refuse = [build / "tests/refuse_calls", call]
+    found = doctor(before=refuse, expect=1 if prevents else 0)
+    expect(found, subject, weight, text)
+    expect(found, "seccomp", "note", "filters system calls")
+    # And it is so.
+    job = subprocess.run([*refuse, build / "bin/mpiexec", "--timeout", "60", "-n", "2", build / "bench/launch"],
+                         capture_output=True, text=True)
+    if (job.returncode != 0) != prevents:
+        failures.append(f"without {call} a job ends with {job.returncode}: {job.stderr}")
 few = doctor(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024)))
-expect(few, "descriptors", "hinders", r"to 1024: \d{3} ranks.*mend: ulimit -Hn \d+")
+expect(few, "descriptors", "hinders", r"to 1024: \d{3} ranks that are processes.*mend: as root, ulimit -Hn \d+.*--ranks fibres")
+most = int(re.search(r"to 1024: (\d+)", few["descriptors"][1])[1])
+for words, code in ((["-n", str(most)], 0), (["-n", str(most + 1)], 1),
+                    (["--ranks", "fibres", "-n", str(most + 1)], 0)):
+    job = subprocess.run([build / "bin/mpiexec", "--timeout", "120", *words, build / "bench/launch"], capture_output=True,
+                         text=True, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024)))
+    if (job.returncode != 0) != (code != 0):
+        failures.append(f"1,024 descriptors, {words}: exit code {job.returncode}: {job.stderr[-500:]}")
 expect(doctor(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (12, 12)), expect=1),
-       "descriptors", "prevents", ": 0 ranks")
+       "descriptors", "prevents", ": 0 ranks that")
 narrow = doctor(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 33, 1 << 33)))
 expect(narrow, "memory", "hinders", r"ulimit -v is 8388608 kB.*mend: ulimit -v unlimited")
 expect(doctor(env={**os.environ, "SLURM_JOB_ID": "17"}), "launcher", "note", "SLURM_JOB_ID=17")
@@ -55,6 +78,13 @@ expect(doctor(env={**os.environ, "WARREN_PYTHON": "/nowhere/python"}), "reports"
 if shutil.which("unshare") and subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0:
     without = ["unshare", "-m", "sh", "-c", 'umount -l /dev/shm 2> /dev/null; exec "$@"', "sh"]
     expect(doctor(before=without), "memory files", "ok", "/dev/shm is not used")
+    bare = doctor(before=["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc; mount -t tmpfs none /sys; exec "$@"', "sh"],
+                  expect=1)
+    expect(bare, "/proc", "prevents", "not mounted.*mend: mount -t proc")
+    if len(bare) != 1:
+        failures.append(f"without /proc files that are there are said to be missing: {bare}")
+    no_sys = ["unshare", "-m", "sh", "-c", 'umount -l /sys 2> /dev/null || mount -t tmpfs none /sys; exec "$@"', "sh"]
+    expect(doctor(before=no_sys), "huge pages", "note", "unknown")
 
 for program, text in (("bench/latency", "the standard's: .*libmpi_abi.so.1"), ("tests/mpich.truncation", "MPICH's ABI"),
                       ("tests/openmpi.truncation", "Open MPI's ABI")):

@@ -178,8 +178,8 @@ def main():
     others, left_out = find_others(words, own)
     with tempfile.TemporaryDirectory(prefix="warren-bench-") as scratch:
         folders, libraries = {}, []
-        for library, compiler in [(replace(warren, binaries="warren"), own / "bin/mpicc"), *others]:
-            folder = Path(scratch) / str(len(folders))
+        for number, (library, compiler) in enumerate([(replace(warren, binaries="warren"), own / "bin/mpicc"), *others]):
+            folder = Path(scratch) / str(number)
             problem = build(compiler, library.run_environment(library.variants["startup"][0]), folder)
             if problem is None:
                 folders[library.binaries] = folder

@@ -155,7 +155,7 @@ Finding descriptors() {
         return {Finding::good, "descriptors", text};
     }
     return {ranks == 0 ? Finding::prevents : Finding::hinders, "descriptors", text,
-            "as root, ulimit -Hn " + number(launch::descriptors_for(many_ranks, false)) +
+            "as root, ulimit -Hn " + number(launch::descriptors_for(many_ranks, false, 1)) +
                 " (systemd: LimitNOFILE, containers: --ulimit nofile); or --ranks fibres, which "
                 "share them"};
 }

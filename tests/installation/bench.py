@@ -28,7 +28,7 @@ def other(name, says, library):
     script(folder / "mpiexec", f'[ "$1" = --version ] && echo "{says}" && exit\nexec {build}/bin/mpiexec "$@"\n')
     shim = work / name / "shim.h"
     shim.write_text("" if library is None else
-                    "#include <mpi.h>\n#include <string.h>\nstatic int other(char* text, int* length) {\n"
+                    "#define _GNU_SOURCE\n#include <mpi.h>\n#include <string.h>\nstatic int other(char* text, int* length) {\n"
                     f'    *length = (int)strlen(strcpy(text, "{library}"));\n    return 0;\n}}\n'
                     "#define MPI_Get_library_version other\n")
     script(folder / "mpicc", f'exec {build}/bin/mpicc -include {shim} "$@"\n')

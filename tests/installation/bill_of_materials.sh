@@ -40,7 +40,8 @@ refused() {
     grep -q "$1" "$work/refused"
 }
 cc -shared -x c /dev/null -o "$work/libstranger.so" -Wl,-soname,libstranger.so.7
-cc -shared -x c /dev/null -o "$work/prefix/lib/libneedy.so" -Wl,--no-as-needed "$work/libstranger.so"
+cc -shared -x c /dev/null -o "$work/prefix/lib/libneedy.so" -x none \
+    -Wl,--no-as-needed "$work/libstranger.so"
 refused "lib/libneedy.so needs libstranger.so.7"
 rm "$work/prefix/bin/mpiexec"
 refused "no installation"

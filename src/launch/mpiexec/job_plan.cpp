@@ -280,12 +280,10 @@ std::vector<std::uint32_t> distances_of(const std::vector<int>& workers) {
 }
 
 std::uint64_t JobPlan::descriptors(const CommandLine& line) const {
-    // Another library's ranks have a socket pair each, each program may have one for its forked
-    // ranks.
-    constexpr std::uint64_t for_topology = 6;
+    // Another library's ranks have a socket pair each.
     const std::uint64_t streams = (line.ranks() + ranks_per_stream - 1) / ranks_per_stream;
-    return descriptors_for(streams, has_host(line)) + for_topology +
-           (line.library.empty() ? 0 : 2 * std::uint64_t{line.ranks()}) + 2 * line.programs.size();
+    return descriptors_for(streams, has_host(line), line.programs.size()) +
+           (line.library.empty() ? 0 : 2 * std::uint64_t{line.ranks()});
 }
 
 bool make_plan(const CommandLine& line, Report& report, JobPlan& plan) {

@@ -36,10 +36,11 @@ std::uint64_t number_in(const std::string& text) {
                                                    : std::strtoull(text.c_str(), nullptr, 10);
 }
 
-// Output, errors and lifeline of a rank; the rest of mpiexec needs a handful, and the user's shell
-// may have left some open.
+// Output, errors and lifeline of a rank; a socket pair for a program's forked ranks. The topology
+// needs 6, the rest of mpiexec a handful, and the user's shell may have left some open.
 constexpr std::uint64_t descriptors_per_rank = 3;
-constexpr std::uint64_t other_descriptors = 64;
+constexpr std::uint64_t descriptors_per_program = 2;
+constexpr std::uint64_t other_descriptors = 70;
 
 // A control group folder of this process.
 struct Folder {
@@ -257,17 +258,20 @@ std::string describe_limits(std::vector<SharedLimit> limits, std::uint32_t ranks
 }
 
 std::uint64_t ranks_within(std::uint64_t descriptors) {
-    return (descriptors - std::min(descriptors, other_descriptors)) / descriptors_per_rank;
+    constexpr std::uint64_t others = other_descriptors + descriptors_per_program;
+    return (descriptors - std::min(descriptors, others)) / descriptors_per_rank;
 }
 
-std::uint64_t descriptors_for(std::uint64_t ranks, bool together) {
+std::uint64_t descriptors_for(std::uint64_t ranks, bool together, std::uint64_t programs) {
     // Both ends of two pipes, instead of one and that of a lifeline.
-    return (descriptors_per_rank + (together ? 1 : 0)) * ranks + other_descriptors;
+    return (descriptors_per_rank + (together ? 1 : 0)) * ranks +
+           descriptors_per_program * programs + other_descriptors;
 }
 
 std::uint32_t fibres_per_stream(std::uint32_t ranks) {
     rlimit limit{};
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || descriptors_for(ranks, true) <= limit.rlim_max) {
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 ||
+        descriptors_for(ranks, true, 1) <= limit.rlim_max) {
         return 1;
     }
     const std::uint64_t most = std::max<std::uint64_t>(limit.rlim_max / 2, other_descriptors + 4);

@@ -40,8 +40,9 @@ std::string describe_limits(std::vector<SharedLimit> limits, std::uint32_t ranks
 // Ranks that mpiexec can start with this limit of descriptors.
 std::uint64_t ranks_within(std::uint64_t descriptors);
 
-// Descriptors that mpiexec needs for a job, whose ranks it starts one by one or `together`.
-std::uint64_t descriptors_for(std::uint64_t ranks, bool together);
+// Descriptors that mpiexec needs for a job of so many programs, whose ranks it starts one by one or
+// `together`.
+std::uint64_t descriptors_for(std::uint64_t ranks, bool together, std::uint64_t programs);
 
 // How many ranks of a host of fibres share a pair of pipes: 1, unless the hard limit of descriptors
 // is too low for that. Then the pipes take half of it, and programs have the rest.

@@ -7,6 +7,7 @@
 #include "image/host.hpp"
 #include "image/image.hpp"
 #include "image/libc/functions.hpp"
+#include "image/tuning.hpp"
 #include "warren/image.h"
 
 namespace warren::image {
@@ -21,9 +22,6 @@ std::span<const Function> functions(const Module& module, Range array) {
     return {reinterpret_cast<const Function*>(module.at(array.address)),
             array.bytes / sizeof(Function)};
 }
-
-// How long threads that are ending are waited for.
-constexpr int exit_wait_ms = 200;
 
 bool is_function(const void* address) { // some linkers leave 0 and -1 in such lists
     return address != nullptr && address != reinterpret_cast<const void*>(UINTPTR_MAX);

@@ -15,6 +15,7 @@
 #include "image/libc/functions.hpp"
 #include "image/libc/lent_environment.hpp"
 #include "image/libc/state.hpp"
+#include "image/tuning.hpp"
 #include "runtime/fibres/scheduler.hpp"
 
 namespace warren::image::libc {
@@ -115,9 +116,8 @@ int wait_for(pid_t child) {
     int status = -1;
     if (fibre::Scheduler::current() != nullptr) {
         // Others run meanwhile.
-        constexpr useconds_t look_again_us = 1000;
         while (waitpid(child, &status, WNOHANG) == 0) {
-            libc::usleep(look_again_us);
+            libc::usleep(child_look_us);
         }
         return status;
     }

@@ -13,6 +13,7 @@
 #include "image/host.hpp"
 #include "image/image.hpp"
 #include "image/libc/functions.hpp"
+#include "image/tuning.hpp"
 #include "runtime/fibres/scheduler.hpp"
 
 namespace warren::image::libc {
@@ -114,20 +115,18 @@ int pthread_join(pthread_t thread, void** result) {
         return ::pthread_join(thread, result);
     }
     // A thread that ends says so a moment before the system does, and may have said so already.
-    constexpr long first_look_ns = 20'000;
-    constexpr long longest_look_ns = 100'000'000;
     std::atomic<std::uint32_t>& ended = current_image()->threads_ended;
     std::uint32_t seen = ended.load(std::memory_order_acquire);
-    long look_ns = first_look_ns;
+    std::uint64_t look_ns = shortest_look_ns;
     while (true) {
         const int error = pthread_tryjoin_np(thread, result);
         if (error != EBUSY) {
             return error;
         }
-        const timespec soon{0, look_ns};
+        const timespec soon{0, static_cast<long>(look_ns)};
         futex_wait(ended, seen, &soon);
         const std::uint32_t now = ended.load(std::memory_order_acquire);
-        look_ns = now != seen ? first_look_ns : std::min(2 * look_ns, longest_look_ns);
+        look_ns = now != seen ? shortest_look_ns : std::min(2 * look_ns, longest_look_ns);
         seen = now;
     }
 }

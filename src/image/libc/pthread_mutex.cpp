@@ -21,6 +21,7 @@
 #include "base/futex.hpp"
 #include "image/libc/deadline.hpp"
 #include "image/libc/functions.hpp"
+#include "image/tuning.hpp"
 #include "runtime/fibres/scheduler.hpp"
 
 namespace warren::image::libc {
@@ -35,9 +36,6 @@ void tell(const void* object, std::uint32_t count) {
 
 using fibre::Looks;
 using fibre::ObjectWait;
-
-// Objects which also other processes use, or threads by another address.
-constexpr std::uint64_t longest_shared_look_ns = 10'000'000;
 
 // --- What the C library's objects look like (nptl; the same since its version 2.25).
 
@@ -129,9 +127,6 @@ bool semaphore_may_be_free(const void* object, std::uint32_t) {
 }
 
 // --- How those are waited for
-
-constexpr std::uint64_t shortest_look_ns = 20'000;
-constexpr std::uint64_t longest_look_ns = 100'000'000;
 
 constexpr Looks own_mutex = {mutex_may_be_free, shortest_look_ns, longest_look_ns};
 constexpr Looks shared_mutex = {mutex_may_be_free, shortest_look_ns, longest_shared_look_ns};

@@ -25,6 +25,7 @@
 #include "image/libc/functions.hpp"
 #include "image/libc/notice.hpp"
 #include "image/thread.hpp"
+#include "image/tuning.hpp"
 
 namespace warren::image::libc {
 
@@ -449,7 +450,6 @@ int timer_create(clockid_t clock, sigevent* event, timer_t* timer) {
 
 // A thread may be on its way to the function still.
 int timer_delete(timer_t timer) {
-    constexpr std::size_t kept = 1000;
     LibcState& state = LibcState::current();
     const std::lock_guard guard(state.timers_lock);
     const int result = ::timer_delete(timer);
@@ -457,7 +457,7 @@ int timer_delete(timer_t timer) {
     if (result == 0 && found != state.timers.end()) {
         state.deleted_timers.push_back(std::move(found->second));
         state.timers.erase(found);
-        if (state.deleted_timers.size() > kept) {
+        if (state.deleted_timers.size() > deleted_timers_kept) {
             state.deleted_timers.pop_front();
         }
     }

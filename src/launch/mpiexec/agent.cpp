@@ -16,14 +16,11 @@
 #include "launch/mpiexec/errors.hpp"
 #include "launch/mpiexec/job.hpp"
 #include "launch/mpiexec/request.hpp"
+#include "launch/mpiexec/tuning.hpp"
 
 namespace warren::launch {
 
 namespace {
-
-// How long an agent waits for its plan, and for mpiexec to take its last words.
-constexpr int plan_timeout_ms = 60'000;
-constexpr int last_words_timeout_ms = 5'000;
 
 // Variables that describe a node or the way to it: ranks have those of their own node.
 bool is_of_node(std::string_view entry) {

@@ -12,6 +12,7 @@
 
 #include "image/elf_file.hpp"
 #include "launch/mpiexec/own_place.hpp"
+#include "launch/mpiexec/tuning.hpp"
 #include "launch/preload/forked_start/message.hpp"
 
 namespace warren::launch {
@@ -19,11 +20,6 @@ namespace warren::launch {
 namespace {
 
 constexpr const char* file_name = "warren/libwarren-forked-start.so";
-
-// The time that a program's loading may take before the others are executed.
-constexpr int ready_ms = 500;
-// A fork takes a tenth of a millisecond; a machine may be busy.
-constexpr int fork_ms = 30'000;
 
 } // namespace
 

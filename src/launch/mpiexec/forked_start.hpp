@@ -61,9 +61,6 @@ class ForkedStart {
     // Lets the first process go on into its program.
     void close();
 
-    // Most requests under way at once: the kernel limits descriptors that wait in sockets.
-    static constexpr std::size_t window = 16;
-
   private:
     bool answer(int timeout_ms, std::vector<Started>* started);
 

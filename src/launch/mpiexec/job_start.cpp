@@ -15,20 +15,13 @@
 #include "launch/mpiexec/limits.hpp"
 #include "launch/mpiexec/outcome.hpp"
 #include "launch/mpiexec/own_place.hpp"
+#include "launch/mpiexec/tuning.hpp"
 #include "mpi/job/book.hpp"
 #include "mpi/job/node_map.hpp"
 
 namespace warren::launch {
 
 namespace {
-
-// Most processes that are on their way to their program at once, on a machine with as many
-// processors. With more, starting them is no faster.
-constexpr std::uint32_t starts_at_once = 32;
-
-// A program with more processes per processor than this is executed once and forked. With fewer,
-// all processors execute at once, and forks would only wait for each other.
-constexpr std::uint32_t most_executed_per_processor = 2;
 
 // Ranks' descriptors have numbers from here: shell scripts that start programs use those of one
 // digit for their own files (exec 3>&1), and shells keep theirs from 10. From 64 the kernel would
@@ -361,8 +354,7 @@ bool JobStart::start_process(std::uint32_t number, SpawnRequest request, Spawner
         process_runs(number, pid);
         return true;
     }
-    return take_forked(forked_programs_[job_.ranks[first].program]->forked_start,
-                       ForkedStart::window);
+    return take_forked(forked_programs_[job_.ranks[first].program]->forked_start, fork_window);
 }
 
 void JobStart::process_runs(std::uint32_t number, pid_t pid) {

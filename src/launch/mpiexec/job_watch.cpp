@@ -17,6 +17,7 @@
 #include "launch/mpiexec/errors.hpp"
 #include "launch/mpiexec/host_plan.hpp"
 #include "launch/mpiexec/state_report.hpp"
+#include "launch/mpiexec/tuning.hpp"
 #include "launch/mpiexec/vain_waits.hpp"
 #include "mpi/rank/doorbell.hpp"
 
@@ -30,22 +31,7 @@ std::string in_seconds(std::uint64_t ns) {
     return text;
 }
 
-constexpr std::uint64_t ms = 1'000'000;
-
-// After a failure ranks get SIGTERM, so that handlers can put things in order, and this long.
-constexpr std::uint64_t failure_grace_ns = 1000 * ms;
-
-// After a signal of the user's that was passed on: time to write a checkpoint.
-constexpr std::uint64_t signal_grace_ns = 10'000 * ms;
-
-// Children in the background may still write when all ranks have succeeded ("prog | tee log &").
-constexpr std::uint64_t linger_ns = 500 * ms;
-
-// How often ranks are looked at that may wait for one that has finalised and failed.
-constexpr std::uint64_t look_for_waits_ns = 250 * ms;
-
-// How often initialised ranks are looked for while a rank that ended without MPI_Init is missing.
-constexpr std::uint64_t look_again_ns = 250 * ms;
+constexpr std::uint64_t ns_of_ms = 1'000'000;
 
 // Exit codes are 8 bits; a report may hold anything.
 constexpr int wait_status_of(const HostReport& report) {
@@ -416,7 +402,7 @@ int JobWatch::milliseconds_to_deadline() const {
         return -1;
     }
     const std::uint64_t now = monotonic_ns();
-    const std::uint64_t left_ms = next <= now ? 0 : (next - now + ms - 1) / ms;
+    const std::uint64_t left_ms = next <= now ? 0 : (next - now + ns_of_ms - 1) / ns_of_ms;
     return static_cast<int>(std::min<std::uint64_t>(left_ms, 1'000'000));
 }
 
@@ -443,10 +429,10 @@ void JobWatch::pass_deadlines() {
     }
     if (passed(kill_at_ns_)) {
         if (forwarded_ != 0) {
-            job_.report.fail(128 + forwarded_, "ranks did not end within " +
-                                                   std::to_string(signal_grace_ns / ms / 1000) +
-                                                   " s of " + signal_name(forwarded_) +
-                                                   "; they are killed");
+            job_.report.fail(128 + forwarded_,
+                             "ranks did not end within " +
+                                 std::to_string(signal_grace_ns / ns_of_ms / 1000) + " s of " +
+                                 signal_name(forwarded_) + "; they are killed");
         }
         kill_ranks();
     }

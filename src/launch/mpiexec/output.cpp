@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launch/mpiexec/tuning.hpp"
+
 namespace warren::launch {
 
 Sink::Sink(int descriptor) : descriptor_(descriptor) {

@@ -12,14 +12,9 @@
 #include <string_view>
 
 #include "launch/mpiexec/link.hpp"
+#include "launch/mpiexec/tuning.hpp"
 
 namespace warren::launch {
-
-// A line longer than this is passed on in pieces, so that a rank cannot fill mpiexec's memory.
-inline constexpr std::size_t line_limit_bytes = 64 * 1024;
-
-// Bytes that a Sink holds for a slow reader before mpiexec stops reading from the ranks.
-inline constexpr std::size_t sink_limit_bytes = 1024 * 1024;
 
 class Sink {
   public:
@@ -66,10 +61,6 @@ class Sink {
     std::size_t written_ = 0; // of pending_
     std::string pending_;
 };
-
-// A line that is not finished is held so long after its first byte, so that the pieces of a line
-// stay together, and then passed on: progress bars and questions are seen while they matter.
-inline constexpr std::uint64_t line_hold_ns = 100'000'000;
 
 // A newline ends a line, and so does a carriage return: the next text of a progress bar replaces
 // the last. Both together are one end.

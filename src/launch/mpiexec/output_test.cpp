@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "launch/mpiexec/tuning.hpp"
+
 namespace warren::launch {
 namespace {
 

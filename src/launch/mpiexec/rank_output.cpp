@@ -9,12 +9,11 @@
 #include <utility>
 
 #include "base/futex.hpp"
+#include "launch/mpiexec/tuning.hpp"
 
 namespace warren::launch {
 
 namespace {
-
-constexpr std::size_t read_bytes = 64 * 1024;
 
 // C libraries buffer the output to a pipe in blocks of so many bytes, or a multiple.
 constexpr ssize_t buffer_bytes = 4096;

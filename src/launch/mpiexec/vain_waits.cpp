@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "launch/mpiexec/tuning.hpp"
+
 namespace warren::launch {
 
 namespace {

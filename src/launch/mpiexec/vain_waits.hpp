@@ -9,9 +9,6 @@
 
 namespace warren::launch {
 
-// A wait has to last for so long: what was sent before has arrived by then.
-inline constexpr std::uint64_t vain_wait_ns = 1'000'000'000;
-
 // The ranks that wait in vain when `failed` have finalised and ended: those that name one of them
 // as the peer of a message in MPI_COMM_WORLD; if there are none, all others, if each of them waits.
 // Empty: the job may go on. `ended` has an element per rank.

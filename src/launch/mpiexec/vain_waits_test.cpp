@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "launch/mpiexec/tuning.hpp"
 #include "mpi.h"
 
 namespace warren::launch {

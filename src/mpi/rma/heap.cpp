@@ -8,6 +8,7 @@
 
 #include "memory/heap/control_group.hpp"
 #include "mpi.h"
+#include "mpi/rma/tuning.hpp"
 
 namespace warren::rma {
 
@@ -33,9 +34,6 @@ std::uint64_t available_bytes() {
     const auto of_group = static_cast<std::uint64_t>(memory::group_bytes());
     return found == 0 ? of_group : std::min(std::uint64_t{found} << 10, of_group);
 }
-
-// Smaller windows are not worth the look.
-constexpr std::uint64_t looked_for_bytes = std::uint64_t{1} << 20;
 
 // Memory orders for the lists, which the mutex protects. Stores are in order for a rank that takes
 // the mutex over from a rank that has been killed.

@@ -6,19 +6,9 @@
 #include <memory>
 #include <sys/uio.h>
 
+#include "mpi/rma/tuning.hpp"
+
 namespace warren::rma {
-
-namespace {
-
-// Pieces per system call; the kernel takes 1,024.
-constexpr std::size_t pieces_per_call = 1000;
-
-// A read of pieces that are so much of the memory between the first and the last of them reads that
-// memory: the kernel takes as long for a piece as for some hundred bytes.
-constexpr std::size_t bytes_per_piece = 256;
-constexpr std::size_t largest_span = 64 * 1024;
-
-} // namespace
 
 bool PeerMemory::read_span(std::byte* to, const iovec* pieces, std::size_t count) const {
     const auto begin = reinterpret_cast<std::uintptr_t>(pieces[0].iov_base);

@@ -5,15 +5,13 @@
 #include "base/futex.hpp"
 #include "mpi.h"
 #include "mpi/rma/heap.hpp"
+#include "mpi/rma/tuning.hpp"
 
 namespace warren::rma {
 
 namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
-
-// A change takes less, unless its rank has lost the processor.
-constexpr int turns_before_yield = 100;
 
 // A table in the heap: its room, then the regions.
 struct TableHead {

@@ -3,16 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "mpi/rma/tuning.hpp"
 #include "mpi/rma/window.hpp"
 
 namespace warren::rma {
 
 namespace {
-
-// A request holds at most this much data, because the data is in memory twice, at the origin and at
-// the target.
-constexpr MPI_Count data_bytes_per_request = 256 * 1024;
-constexpr std::size_t pieces_per_request = 1024;
 
 void append(std::vector<std::byte>& to, const void* from, std::size_t bytes) {
     to.resize(to.size() + bytes);

@@ -1,17 +1,8 @@
 #include "mpi/rma/shared_mutex.hpp"
 
+#include "mpi/rma/tuning.hpp"
+
 namespace warren::rma {
-
-namespace {
-
-// Polls of a mutex that is held for some 10 ns to 10 µs, before a sleep of some 5 µs.
-constexpr int polls_before_sleep = 200;
-
-// After so long a sleeper looks whether the owner has ended: long beside all critical sections, and
-// short for a program that has lost a rank.
-constexpr timespec look_at_owner = {.tv_sec = 0, .tv_nsec = 20'000'000};
-
-} // namespace
 
 int SharedMutex::lock_slowly(const MutexUser& user) {
     for (int poll = 0; user.spins && poll < polls_before_sleep; ++poll) {

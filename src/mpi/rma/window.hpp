@@ -39,6 +39,7 @@
 #include "mpi/rma/regions.hpp"
 #include "mpi/rma/served_memory.hpp"
 #include "mpi/rma/shared_part.hpp"
+#include "mpi/rma/tuning.hpp"
 #include "mpi/rma/window_server.hpp"
 
 namespace warren::rma {
@@ -319,13 +320,6 @@ class Window {
         return false;
     }
     void give_way_to_others();
-
-    // From this size on copies go by the engine's way for large ones.
-    static constexpr std::size_t large_bytes = 4096;
-    // Some microseconds: two ranks that synchronise come as close together.
-    static constexpr std::uint32_t polls_of_a_peer = 100;
-    // Calls that poll() counts from one look around to the next: some microseconds of polling.
-    static constexpr std::uint32_t polls_per_look = 64;
 
     WindowServer& server_;
     message::Engine& engine_;

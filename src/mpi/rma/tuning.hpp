@@ -1,0 +1,55 @@
+// Tuning constants of one-sided communication, with their reasons. Changing one changes speed,
+// never correctness. `bench/rma` measures them (bench/README.md). The machine: README.md's, a
+// 2-core virtual EPYC (Zen 4).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+
+#include "mpi.h"
+
+namespace warren::rma {
+
+// --- Waits. bench/rma: lock, fence, pscw
+
+// Calls that wait for a peer's step before they give way: some microseconds, as two ranks that
+// synchronise come as close together.
+inline constexpr std::uint32_t polls_of_a_peer = 100;
+// Calls that poll() counts from one look around to the next: some microseconds of polling.
+inline constexpr std::uint32_t polls_per_look = 64;
+// Polls of a mutex that is held for some 10 ns to 10 µs, before a sleep of some 5 µs.
+inline constexpr int polls_before_sleep = 200;
+// A sleeper looks after this time whether the mutex's owner has ended: long beside all critical
+// sections, and short for a program that has lost a rank.
+inline constexpr timespec look_at_owner = {.tv_sec = 0, .tv_nsec = 20'000'000};
+// Turns of a reader of the region table before it yields. A change takes less, unless its rank has
+// lost the processor.
+inline constexpr int turns_before_yield = 100;
+
+// --- Copies. bench/rma: put, get, vector
+
+// At or above this size, bytes, copies use the engine's routine for large ones.
+inline constexpr std::size_t large_bytes = 4096;
+// Pieces of memory per system call between processes; the kernel takes 1,024.
+inline constexpr std::size_t pieces_per_call = 1000;
+// A read of pieces whose part of the memory between the first and the last exceeds one piece per
+// this many bytes reads all of that memory, up to largest_span: the kernel takes as long for a
+// piece as for some hundred bytes.
+inline constexpr std::size_t bytes_per_piece = 256;
+inline constexpr std::size_t largest_span = 64 * 1024;
+
+// --- Requests to a target's server, where the kernel refuses copies
+
+// A request holds at most this much data, because the data is in memory twice, at the origin and at
+// the target.
+inline constexpr MPI_Count data_bytes_per_request = 256 * 1024;
+inline constexpr std::size_t pieces_per_request = 1024;
+
+// --- Window heap
+
+// Windows from this size on ask how much memory the machine has: smaller ones are not worth the
+// system call.
+inline constexpr std::uint64_t looked_for_bytes = std::uint64_t{1} << 20;
+
+} // namespace warren::rma

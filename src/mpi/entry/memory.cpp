@@ -114,29 +114,46 @@ Error alignment_of(const comm::Info* info, std::size_t& alignment) {
     return {};
 }
 
-Error parse(const Functions& functions, const char* text, warren_mem_criteria*& criteria) {
-    if (functions.parse(text, &criteria) != WARREN_MEM_SUCCESS) {
-        return fail(MPI_ERR_INFO_VALUE, "info key %s: %s", criteria_key, functions.error());
+// The criteria that an info key's text names, and the library that knows them.
+class Criteria {
+  public:
+    Criteria() = default;
+    Criteria(const Criteria&) = delete;
+    Criteria& operator=(const Criteria&) = delete;
+    ~Criteria() {
+        if (criteria_ != nullptr) {
+            functions_->free_criteria(criteria_);
+        }
     }
-    return {};
-}
+
+    Error read(const char* text) {
+        if (Error error = load(functions_)) {
+            return error;
+        }
+        if (functions_->parse(text, &criteria_) != WARREN_MEM_SUCCESS) {
+            return fail(MPI_ERR_INFO_VALUE, "info key %s: %s", criteria_key, functions_->error());
+        }
+        return {};
+    }
+
+    const Functions& functions() const { return *functions_; }
+    const warren_mem_criteria* get() const { return criteria_; }
+
+  private:
+    const Functions* functions_ = nullptr;
+    warren_mem_criteria* criteria_ = nullptr;
+};
 
 Error allocate_by_attribute(const char* text, std::size_t bytes, std::size_t alignment,
                             void*& memory) {
-    const Functions* functions = nullptr;
-    if (Error error = load(functions)) {
+    Criteria criteria;
+    if (Error error = criteria.read(text)) {
         return error;
     }
-    warren_mem_criteria* criteria = nullptr;
-    if (Error error = parse(*functions, text, criteria)) {
-        return error;
-    }
-    memory = functions->allocate(alignment, bytes, criteria);
-    const int cause = errno;
-    functions->free_criteria(criteria);
+    memory = criteria.functions().allocate(alignment, bytes, criteria.get());
     if (memory == nullptr) {
-        return fail(cause == EINVAL ? MPI_ERR_INFO_VALUE : MPI_ERR_NO_MEM,
-                    "info key %s = \"%s\": %s", criteria_key, text, functions->error());
+        return fail(errno == EINVAL ? MPI_ERR_INFO_VALUE : MPI_ERR_NO_MEM,
+                    "info key %s = \"%s\": %s", criteria_key, text, criteria.functions().error());
     }
     return {};
 }
@@ -160,18 +177,18 @@ struct PagePolicy {
     NodeMask nodes;
 };
 
-Error policy_of(const Functions& functions, const warren_mem_criteria* criteria,
-                PagePolicy& policy) {
+Error policy_of(const Criteria& criteria, PagePolicy& policy) {
+    const Functions& functions = criteria.functions();
     constexpr std::size_t node_limit = 64;
     unsigned nodes[node_limit];
     unsigned tiers[node_limit];
     std::size_t count = 0;
-    if (functions.ordering(nullptr, criteria, node_limit, nodes, tiers, &count) !=
+    if (functions.ordering(nullptr, criteria.get(), node_limit, nodes, tiers, &count) !=
         WARREN_MEM_SUCCESS) {
         return fail(MPI_ERR_INFO_VALUE, "info key %s: %s", criteria_key, functions.error());
     }
     char text[1024];
-    functions.text(criteria, text, sizeof text, nullptr);
+    functions.text(criteria.get(), text, sizeof text, nullptr);
     policy.mode = std::strstr(text, "full=strict") != nullptr       ? MPOL_BIND
                   : std::strstr(text, "full=interleave") != nullptr ? MPOL_INTERLEAVE
                                                                     : MPOL_PREFERRED;
@@ -191,18 +208,12 @@ const char* memory_criteria(const comm::Info* info) {
 }
 
 Error place_pages(const char* text, void* pages, std::size_t bytes) {
-    const Functions* functions = nullptr;
-    if (Error error = load(functions)) {
-        return error;
-    }
-    warren_mem_criteria* criteria = nullptr;
-    if (Error error = parse(*functions, text, criteria)) {
+    Criteria criteria;
+    if (Error error = criteria.read(text)) {
         return error;
     }
     PagePolicy policy;
-    Error error = policy_of(*functions, criteria, policy);
-    functions->free_criteria(criteria);
-    if (error || bytes == 0) {
+    if (Error error = policy_of(criteria, policy); error || bytes == 0) {
         return error;
     }
     if (syscall(SYS_mbind, pages, bytes, policy.mode, policy.nodes.words, NodeMask::bits, 0U) !=

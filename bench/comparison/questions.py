@@ -22,8 +22,8 @@ class Question:
 
     @property
     def figures(self):
-        return {"message_rate": ["message rate"], "collectives": COLLECTIVES,
-                "groups": GROUPS}.get(self.program, [self.program])
+        return {"message_rate": ["message rate"], "collectives": COLLECTIVES, "groups": GROUPS,
+                "rma": RMA, "files": FILES}.get(self.program, [self.program])
 
 
 @dataclass
@@ -47,7 +47,20 @@ class Target:
 COLLECTIVES = ["barrier", "bcast", "reduce", "allreduce", "allgather", "alltoall", "gather",
                "scatter"]
 GROUPS = ["groups latency", "groups message rate", "groups bandwidth"]
-HIGHER_IS_BETTER = {"bandwidth", "message rate", "groups message rate", "groups bandwidth"}
+RMA_SHORT = ["put", "get", "accumulate", "fetch_and_op", "compare_and_swap"]
+RMA_RATES = ["put rate", "get rate", "accumulate rate"]
+RMA_LONG = ["put vector", "put time", "get time", "accumulate time"]
+RMA_EPOCHS = ["exclusive lock", "shared lock", "fence", "fence and put", "pscw"]
+RMA = [*RMA_SHORT, *RMA_RATES, *RMA_LONG, *RMA_EPOCHS]
+FILE_RECORDS = [f"inter {size} {call}" for size in ("64", "4K", "64K")
+                for call in ("write_all", "read_all", "write", "read")]
+FILE_RATES = ["own write", "own read", "own write_all", "own read_all", *FILE_RECORDS,
+              "matrix write_all", "matrix read_all"]
+FILE_CALLS = ["open and close", "write_at", "read_at", "write_at_all", "iwrite_at", "write_shared",
+              "write_ordered"]
+FILES = [*FILE_RATES, *FILE_CALLS]
+HIGHER_IS_BETTER = {"bandwidth", "message rate", "groups message rate", "groups bandwidth",
+                    *RMA_RATES, *FILE_RATES}
 KIB, MIB = 1024, 1024 * 1024
 
 TARGETS = [
@@ -69,10 +82,16 @@ TARGETS = [
     Target("dup memory", 512, kind="absolute", ranks=(64,)),
     Target("split memory", 512, kind="absolute", ranks=(64,)),
     Target("idle CPU", 2, kind="absolute", ranks=(64,)),
+    *[Target(name, 0.8) for name in (*RMA_SHORT, *RMA_EPOCHS)],
+    Target("put rate", 1.2, modes=("allocate", "shared")),
+    Target("put vector", 1.0), Target("put time", 1.0), Target("get time", 1.0),
+    Target("accumulate time", 0.8, sizes=(MIB, MIB)),
+    *[Target(name, 1.2) for name in FILE_RATES],
+    Target("open and close", 0.3), Target("write_shared", 0.5), Target("write_ordered", 0.5),
 ]
 
 NAMES = ["latency", "bandwidth", "message_rate", "halo", "launch", "memory", "collectives", "pairs",
-         "communicators", "idle", "stencil"]
+         "communicators", "idle", "stencil", "rma", "files"]
 
 
 def questions(only, ranks, quick):
@@ -121,6 +140,12 @@ def questions(only, ranks, quick):
     for n in ranks or ((2, 16) if quick else (2, 16, 64, 256)):
         asked.append(Question("stencil", "stencil", n, ["--steps", "500"], ["--steps", "100"],
                               timeout=120))
+    for window in ("allocate", "create", "shared"):
+        asked.append(Question("rma", "rma", 2, ["--window", window, *normal],
+                              ["--window", window, *short]))
+    for n in ranks or ((2,) if quick else (2, 4, 16)):
+        asked.append(Question("files", "files", n, ["--seconds", "0.2"], ["--seconds", "0.05"],
+                              timeout=120 + 4 * n))
     return [q for q in asked if not only or q.name in only]
 
 

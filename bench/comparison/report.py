@@ -4,11 +4,11 @@ import json
 import os
 import platform
 
-from .questions import COLLECTIVES, HIGHER_IS_BETTER, TARGETS
+from .questions import COLLECTIVES, FILES, HIGHER_IS_BETTER, RMA, TARGETS
 
 ORDER = ["latency", "bandwidth", "message rate", "halo", "launch", "private dirty", "library's own",
          "PSS", "PSS of all", *COLLECTIVES, "pairs latency", "dup", "split", "dup and free", "dup memory",
-         "split memory", "idle CPU"]
+         "split memory", "idle CPU", *RMA, *FILES]
 
 
 def machine():

@@ -134,6 +134,30 @@ inline constexpr std::uint64_t short_window_elements = 64;
     return true;
 }
 
+// Words of 4 and 8 bytes, which programs lock and link with.
+[[gnu::always_inline]] inline bool
+short_compare_and_swap(const void* origin_addr, const void* compare_addr, void* result_addr,
+                       MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Win win) {
+    using datatype::Element;
+    std::uint64_t bytes = 0;
+    rma::Window* window = nullptr;
+    std::byte* place =
+        short_place(origin_addr, 1, datatype, target_rank, target_disp, win, bytes, window);
+    if (place == nullptr || !is_memory(compare_addr) || !is_memory(result_addr)) [[unlikely]] {
+        return false;
+    }
+    const Element element = datatype::basic(datatype).element;
+    if (element == Element::int64 || element == Element::uint64) {
+        window->swap<std::uint64_t>(target_rank, place, origin_addr, compare_addr, result_addr);
+        return true;
+    }
+    if (element == Element::int32 || element == Element::uint32) {
+        window->swap<std::uint32_t>(target_rank, place, origin_addr, compare_addr, result_addr);
+        return true;
+    }
+    return false;
+}
+
 [[gnu::always_inline]] inline bool short_win_flush(int rank, MPI_Win win) {
     rma::Window* window = short_window(win);
     if (window == nullptr || static_cast<unsigned>(rank) >= static_cast<unsigned>(window->size()) ||

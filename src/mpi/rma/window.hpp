@@ -170,6 +170,22 @@ class Window {
         std::memcpy(place, &sum, sizeof sum);
         std::memcpy(before, &found, sizeof found);
     }
+    // Replaces a word that reach() has found if it is `compared`; `before` gets what was there.
+    template <typename Word>
+    void swap(int target, std::byte* place, const void* replacement, const void* compared,
+              void* before) const {
+        Word found;
+        Word wanted;
+        Word next;
+        std::memcpy(&next, replacement, sizeof next);
+        std::memcpy(&wanted, compared, sizeof wanted);
+        const SharedLock lock(control_.rank(target).accumulate_mutex, mutex_user());
+        std::memcpy(&found, place, sizeof found);
+        if (found == wanted) {
+            std::memcpy(place, &next, sizeof next);
+        }
+        std::memcpy(before, &found, sizeof found);
+    }
     // `result` gets what was there before; null: nobody wants to know.
     Error accumulate(const Buffer& from, const Buffer* result, int target, MPI_Aint displacement,
                      const Buffer& there, const coll::Op& op);

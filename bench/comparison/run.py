@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import tempfile
 import time
+from pathlib import Path
 
 from .questions import HIGHER_IS_BETTER
 
@@ -66,8 +67,8 @@ def _end(process):
         process.wait()
 
 
-def run_job(command, environment, timeout):
-    """(output lines that are JSON, error or None)"""
+def run_text(command, environment, timeout, files=""):
+    """(output, error or None); the texts of files in the working folder that match follow the output."""
     with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
         environment = {**environment, "TMPDIR": scratch}
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -85,10 +86,18 @@ def run_job(command, environment, timeout):
             err.seek(0)
             text = out.read().decode(errors="replace")
             complaint = err.read().decode(errors="replace").strip()
+        for path in sorted(Path(scratch).glob(files)) if files else []:
+            text += path.read_text(errors="replace")
     if error is None and process.returncode != 0:
         error = f"exit code {process.returncode}"
     if error is not None and complaint:
         error += ": " + " ".join(re.sub(r"-{10,}", " ", complaint).split())[:400]
+    return text, error
+
+
+def run_job(command, environment, timeout):
+    """(output lines that are JSON, error or None)"""
+    text, error = run_text(command, environment, timeout)
     lines = []
     for line in text.splitlines():
         if line.startswith("{"):

@@ -18,28 +18,14 @@
 #include "launch/mpiexec/errors.hpp"
 #include "launch/mpiexec/outcome.hpp"
 #include "launch/mpiexec/report.hpp"
+#include "launch/mpiexec/tuning.hpp"
 #include "mpi/job/book.hpp"
 
 namespace warren::launch {
 
 namespace {
 
-constexpr std::uint64_t ms = 1'000'000;
-
-// Agents give ranks a second after a failure; with this, all is over within 10 s of one.
-constexpr std::uint64_t end_grace_ns = 5'000 * ms;
-
-// After a signal of the user's: a little more than agents give ranks (job_watch.cpp).
-constexpr std::uint64_t signal_grace_ns = 12'000 * ms;
-
-// A launcher says with its end, a little after its output's, what went wrong.
-constexpr std::uint64_t launcher_patience_ns = 500 * ms;
-
-// Bytes of standard input that are on their way to rank 0.
-constexpr std::uint64_t input_window_bytes = 256 * 1024;
-
-// How often the terminal is asked whether it is this job's again.
-constexpr int look_at_terminal_ms = 500;
+constexpr std::uint64_t ns_per_ms = 1'000'000;
 
 std::string describe_end(int wait_status) {
     if (WIFSIGNALED(wait_status)) {
@@ -344,7 +330,7 @@ void Front::forward(int number) {
     }
     forwarded_ = number;
     send_to_all(FrameKind::signal, static_cast<std::uint32_t>(number));
-    kill_at_ns_ = monotonic_ns() + signal_grace_ns;
+    kill_at_ns_ = monotonic_ns() + agents_signal_grace_ns;
 }
 
 void Front::reap() {
@@ -403,7 +389,7 @@ void Front::send_to_all(FrameKind kind, std::uint32_t number, const std::string&
 void Front::end_job() {
     if (!std::exchange(ending_, true)) {
         send_to_all(FrameKind::end_job);
-        kill_at_ns_ = monotonic_ns() + end_grace_ns;
+        kill_at_ns_ = monotonic_ns() + agents_grace_ns;
     }
 }
 
@@ -450,7 +436,7 @@ int Front::milliseconds_to_deadline() const {
     const std::uint64_t now = monotonic_ns();
     return next <= now
                ? 0
-               : static_cast<int>(std::min<std::uint64_t>((next - now) / ms + 1, 1'000'000));
+               : static_cast<int>(std::min<std::uint64_t>((next - now) / ns_per_ms + 1, 1'000'000));
 }
 
 void Front::pass_deadlines() {

@@ -38,12 +38,23 @@ inline constexpr std::uint64_t line_hold_ns = 100'000'000;
 // Bytes that one read takes from a rank's output.
 inline constexpr std::size_t read_bytes = 64 * 1024;
 
+// Bytes of standard input that are on their way to rank 0.
+inline constexpr std::uint64_t input_window_bytes = 256 * 1024;
+// Time, ms, between questions whether the terminal is this job's again.
+inline constexpr int look_at_terminal_ms = 500;
+
 // --- End
 
 // After a failure ranks get SIGTERM, so that handlers can put things in order, and this time, ns.
 inline constexpr std::uint64_t failure_grace_ns = 1'000'000'000;
 // The same after a signal of the user's that was passed on: time to write a checkpoint.
 inline constexpr std::uint64_t signal_grace_ns = 10'000'000'000;
+// What mpiexec gives the agents of other nodes, ns, after a failure and after a signal: a little
+// more than agents give their ranks. All is over within 10 s of a failure.
+inline constexpr std::uint64_t agents_grace_ns = 5'000'000'000;
+inline constexpr std::uint64_t agents_signal_grace_ns = 12'000'000'000;
+// Time, ns, for a launcher's end, which comes a little after its output's and says what went wrong.
+inline constexpr std::uint64_t launcher_patience_ns = 500'000'000;
 // Children in the background may still write for this time, ns, when all ranks have succeeded
 // ("prog | tee log &").
 inline constexpr std::uint64_t linger_ns = 500'000'000;

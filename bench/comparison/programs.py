@@ -1,0 +1,94 @@
+"""Whole programs of others: how each is built, run and checked.
+
+Their sources are not part of Warren. A program is found by its folder under --sources, which is a
+copy of the repository that `source` names.
+"""
+
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Callable
+
+
+def grid(ranks):
+    """Three factors of a number of ranks, as near to each other as can be; the largest first."""
+    shapes = [(a, b, ranks // (a * b)) for a in range(1, ranks + 1) if ranks % a == 0
+              for b in range(1, ranks // a + 1) if ranks // a % b == 0]
+    return sorted(min(shapes, key=lambda shape: max(shape) - min(shape)), reverse=True)
+
+
+def is_cube(ranks):
+    return round(ranks ** (1 / 3)) ** 3 == ranks
+
+
+def is_power_of_two(ranks):
+    return ranks & (ranks - 1) == 0
+
+
+def smaller_than(pattern, limit):
+    """A check: the number that the pattern finds is smaller than the limit, and there is one."""
+    def check(text):
+        found = re.search(pattern, text)
+        return found is not None and abs(float(found.group(1))) < limit
+    return check
+
+
+def says(pattern):
+    return lambda text: re.search(pattern, text) is not None
+
+
+@dataclass
+class Program:
+    name: str
+    source: str  # the public repository
+    folder: str  # where it is built, below its own folder
+    build: list  # shell commands; {cc} and {cxx} are the MPI compilers
+    binary: str  # below `folder`
+    arguments: Callable  # ranks -> list
+    check: Callable  # output -> whether the program says that its result is right
+    fits: Callable = lambda ranks: True
+    same_problem: bool = True  # whatever the number of ranks; else each rank has as much to do
+    environment: dict = field(default_factory=dict)
+    result_files: str = ""  # files in the working folder whose text belongs to the output
+
+
+def _comd(ranks):
+    sides = grid(ranks)
+    return [*(word for axis, side in zip("ijk", sides) for word in (f"-{axis}", str(side))),
+            "-x", "28", "-y", "28", "-z", "28", "-N", "40", "-n", "20"]
+
+
+def _amg(ranks):
+    sides = grid(ranks)
+    # 48 points a side in all, or the next number that the ranks can share.
+    return ["-problem", "1", "-P", *map(str, sides),
+            "-n", *(str(math.ceil(48 / side)) for side in sides)]
+
+
+PROGRAMS = [
+    Program("miniFE", "Mantevo/miniFE", "ref/src",
+            ["make CXX='{cxx}' CC='{cc}' CFLAGS=-O3"], "miniFE.x",
+            lambda ranks: ["nx=40", "ny=40", "nz=40", "verify_solution=1"],
+            smaller_than(r"Final Resid Norm: (\S+)", 1e-6)),
+    Program("CoMD", "ECP-copa/CoMD", "src-mpi",
+            ["cp Makefile.vanilla Makefile", "make CC='{cc}' OPTFLAGS=-O3"], "../bin/CoMD-mpi", _comd,
+            smaller_than(r"eFinal/eInitial\s*:\s*(\S+)", 1.01)),
+    Program("HPCG", "hpcg-benchmark/hpcg", ".",
+            ["mkdir made", "cd made && ../configure Linux_MPI",
+             "cd made && make arch=Linux_MPI CXX='{cxx}' LINKER='{cxx}'"], "made/bin/xhpcg",
+            lambda ranks: ["--nx=16", "--ny=16", "--nz=16", "--rt=1"],
+            says(r"HPCG result is VALID"), same_problem=False, result_files="HPCG-Benchmark*.txt"),
+    Program("AMG", "LLNL/AMG", ".",
+            ["make CC='{cc}' INCLUDE_CFLAGS='-O2 -w -DTIMER_USE_MPI -DHYPRE_USING_PERSISTENT_COMM'"
+             " INCLUDE_LFLAGS=-lm"], "test/amg", _amg,
+            smaller_than(r"Final Relative Residual Norm = (\S+)", 1e-7)),
+    Program("LULESH", "LLNL/LULESH", ".",
+            ["make CXX='{cxx} -DUSE_MPI=1' CXXFLAGS='-O3 -I. -w' LDFLAGS=-O3"], "lulesh2.0",
+            lambda ranks: ["-s", "12", "-i", "100"],
+            smaller_than(r"MaxRelDiff\s*=\s*(\S+)", 1e-6), fits=is_cube, same_problem=False),
+    Program("Graph500", "graph500/graph500", "src",
+            ["make MPICC='{cc} -fcommon -w' graph500_reference_bfs"], "graph500_reference_bfs",
+            lambda ranks: ["12", "8"],
+            lambda text: "bfs  harmonic_mean_TEPS" in text and "alidation failed" not in text,
+            fits=is_power_of_two),
+]

@@ -6,11 +6,16 @@
 // its device and number; files that share a block only share its slots.
 //
 // A shared lock, which every plain write takes, costs two atomic instructions while nobody holds
-// or wants an exclusive one of the block. Otherwise a lock takes a slot with its range.
+// or wants an exclusive one of the block. Otherwise a lock takes a slot with its range. An
+// exclusive lock that has to wait takes its slot at once, so that shared ones, which could follow
+// each other without end, wait for it.
+//
+// Each slot and each passing lock names its rank. When others outlive a killed rank (mpiexec
+// --keep-going), they take its locks back: what it wrote last may be half there.
 // Thread rule: any thread of any rank, also without the rank's lock. A holder never waits for MPI,
 // nor for another lock of a file.
 // Invariants
-//  1. No slot's range overlaps that of an exclusive slot of the same file.
+//  1. No held slot's range overlaps that of an exclusive held slot of the same file.
 //  2. An exclusive lock is given while nobody passes, and nobody passes while one is wanted.
 #pragma once
 
@@ -25,11 +30,15 @@
 namespace warren::io {
 
 struct LockSlot {
-    std::uint64_t file; // 0: free
+    enum State : std::uint32_t { shared, exclusive, awaited }; // awaited: an exclusive lock
+
+    std::atomic<std::uint64_t> file; // 0: free; stored last, and cleared first
     std::uint64_t begin;
     std::uint64_t end;
-    std::uint32_t exclusive;
+    State state;
     std::uint32_t owner; // rank on the node
+
+    bool overlaps(std::uint64_t from, std::uint64_t to) const { return begin < to && from < end; }
 };
 
 inline constexpr std::size_t lock_slots = 96;
@@ -38,11 +47,18 @@ struct LockBlock {
     rma::SharedMutex mutex; // of the slots
     std::atomic<std::uint32_t> changes;
     std::atomic<std::uint32_t> sleepers;
-    std::atomic<std::uint32_t> exclusive_wanted; // exclusive locks held or waited for
-    alignas(node::cache_line_bytes) std::atomic<std::uint32_t> passing; // shared ones without slot
+    // Exclusive locks held or waited for. (One more for a rank that was killed before it had a
+    // slot: then shared locks take slots until the job ends.)
+    std::atomic<std::uint32_t> exclusive_wanted;
     alignas(node::cache_line_bytes) LockSlot slots[lock_slots];
+
+    // Shared locks without a slot, by their rank on the node: counters behind the block.
+    std::atomic<std::uint32_t>& passing(std::uint32_t rank) {
+        return reinterpret_cast<std::atomic<std::uint32_t>*>(this + 1)[rank];
+    }
 };
-static_assert(sizeof(LockBlock) <= lock_block_bytes);
+static_assert(sizeof(LockBlock) == lock_block_bytes);
+static_assert(sizeof(std::atomic<std::uint32_t>) == lock_counter_bytes);
 
 class RangeLocks {
   public:
@@ -58,18 +74,18 @@ class RangeLocks {
     static constexpr int passed = -1;
     // Returns what unlock() is to be given.
     int lock_shared(std::uint64_t begin, std::uint64_t end) const {
-        block_->passing.fetch_add(1, std::memory_order_seq_cst);
+        own_passing().fetch_add(1, std::memory_order_seq_cst);
         // Both orders pair with lock_slot()'s: either this sees the wish for an exclusive lock, or
         // who has it sees this one pass.
         if (block_->exclusive_wanted.load(std::memory_order_seq_cst) == 0) [[likely]] {
             return passed;
         }
         end_pass();
-        return lock_slot(begin, end, false);
+        return lock_slot(begin, end, LockSlot::shared);
     }
     int lock_exclusive(std::uint64_t begin, std::uint64_t end) const {
         block_->exclusive_wanted.fetch_add(1, std::memory_order_seq_cst);
-        return lock_slot(begin, end, true);
+        return lock_slot(begin, end, LockSlot::exclusive);
     }
     void unlock(int slot) const {
         if (slot == passed) [[likely]] {
@@ -80,14 +96,20 @@ class RangeLocks {
     }
 
   private:
+    static constexpr int none = -1;
+
+    std::atomic<std::uint32_t>& own_passing() const { return block_->passing(user_.rank); }
     void end_pass() const {
-        if (block_->passing.fetch_sub(1, std::memory_order_seq_cst) == 1 &&
+        if (own_passing().fetch_sub(1, std::memory_order_seq_cst) == 1 &&
             block_->exclusive_wanted.load(std::memory_order_seq_cst) != 0) [[unlikely]] {
             announce_change();
         }
     }
-    int lock_slot(std::uint64_t begin, std::uint64_t end, bool exclusive) const;
-    int try_slot(std::uint64_t begin, std::uint64_t end, bool exclusive) const;
+    int lock_slot(std::uint64_t begin, std::uint64_t end, LockSlot::State wanted) const;
+    bool try_slot(std::uint64_t begin, std::uint64_t end, LockSlot::State wanted, int& slot) const;
+    bool anybody_passes() const;
+    bool has_ended(std::uint32_t rank) const;
+    void take_back(LockSlot& slot) const;
     void unlock_slot(int slot) const;
     void announce_change() const;
 

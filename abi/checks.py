@@ -89,6 +89,19 @@ def file_of(procedure):
     return files[0] if files else None
 
 
+def told_to_others(procedure):
+    """C++: the collective call on a file (io::File::Call) whose other ranks wait for one that has failed its
+    checks; None: there is none, or nobody waits."""
+    base = base_name(procedure.name)
+    if base == "File_set_view":
+        return "set_view"
+    if not base.startswith(("File_read", "File_write")) or base.endswith("_end"):
+        return None
+    if "_ordered" in base:
+        return "ordered_access"
+    return "access" if "_all" in base else None
+
+
 def ignores_origin(procedure, parameter):
     """Whether MPI_NO_OP makes an argument meaningless (MPI 5.0, 12.3.4)."""
     names = {p.name for p in procedure.parameters}

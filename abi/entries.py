@@ -163,18 +163,24 @@ class EntryWriter:
         return lines
 
     @staticmethod
-    def refusal(expressions):
+    def refusal(expressions, way_out="entry.refuse()"):
         if not expressions:
             return []
         if len(expressions) == 1 and "&&" not in expressions[0]:
             condition = f"!{expressions[0]}"
         else:
             condition = "!(" + " &&\n          ".join(expressions) + ")"
-        return [f"    if ({condition}) [[unlikely]] {{", "        return entry.refuse();", "    }"]
+        return [f"    if ({condition}) [[unlikely]] {{", f"        return {way_out};", "    }"]
 
     def plain_checks(self):
         made = checks.checks_of(self.procedure)
-        return self.objects() + self.refusal([check.expression for check in made])
+        expressions = [check.expression for check in made]
+        call = checks.told_to_others(self.procedure)
+        if call is None:
+            return self.objects() + self.refusal(expressions)
+        file = object_name(checks.file_of(self.procedure))
+        way_out = f"entry.refuse(*{file}, io::File::Call::{call})"
+        return self.objects() + self.refusal(expressions[:1]) + self.refusal(expressions[1:], way_out)
 
     def collective_checks(self, prepared):
         procedure = self.procedure

@@ -70,7 +70,40 @@ static void access_that_the_mode_forbids(void) {
     code = MPI_File_seek(file, 0, MPI_SEEK_SET);
     CHECK(check_class(code) == MPI_ERR_UNSUPPORTED_OPERATION, "class %d", check_class(code));
     CHECK(MPI_File_write_shared(file, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE) == MPI_SUCCESS, "-");
+    code = MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL);
+    CHECK(check_class(code) == MPI_ERR_ARG, "class %d", check_class(code));
+    MPI_File_set_view(file, MPI_DISPLACEMENT_CURRENT, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL);
+    MPI_Offset displacement = -1;
+    MPI_Datatype etype, filetype;
+    char representation[MPI_MAX_DATAREP_STRING];
+    MPI_File_get_view(file, &displacement, &etype, &filetype, representation);
+    CHECK(displacement == size, "%lld", (long long)displacement);
     MPI_File_close(&file);
+}
+
+/* Names with a kind of file system before them; a program that goes elsewhere. */
+static void deletion(void) {
+    char name[200], folder[1000];
+    MPI_File file;
+    snprintf(name, sizeof name, "ufs:%s", file_name);
+    MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+    MPI_File_close(&file);
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK(access(file_name, F_OK) == 0, "no file");
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        CHECK(MPI_File_delete(name, MPI_INFO_NULL) == MPI_SUCCESS, "deleting %s", name);
+    MPI_Barrier(MPI_COMM_WORLD);
+    file = file_new();
+    CHECK(getcwd(folder, sizeof folder) != NULL, "getcwd");
+    MPI_Barrier(MPI_COMM_WORLD); /* thread ranks may be in one folder */
+    CHECK(chdir("/") == 0, "chdir");
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK(MPI_File_close(&file) == MPI_SUCCESS, "close");
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK(chdir(folder) == 0, "chdir");
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK(access(file_name, F_OK) != 0, "the file was to be deleted");
 }
 
 static void sizes(void) {
@@ -163,17 +196,74 @@ static int descriptors(void) {
     return open_ones;
 }
 
+/* Mappings of this process, and kilobytes of memory that it uses. */
+static int mappings(long* kilobytes) {
+    char line[500];
+    int lines = 0;
+    FILE* maps = fopen("/proc/self/smaps_rollup", "r");
+    while (maps != NULL && fgets(line, sizeof line, maps) != NULL)
+        sscanf(line, "Private_Dirty: %ld", kilobytes);
+    if (maps != NULL)
+        fclose(maps);
+    maps = fopen("/proc/self/maps", "r");
+    while (maps != NULL && fgets(line, sizeof line, maps) != NULL)
+        lines++;
+    if (maps != NULL)
+        fclose(maps);
+    return lines;
+}
+
+/* A staged write, a nonblocking one, a conversion and a split one, each time. */
+static void use_of_all_kinds(MPI_Datatype tile, int* data, int words) {
+    MPI_Request request;
+    MPI_File file = file_new();
+    MPI_File_set_view(file, rank * 4, MPI_INT, tile, "native", MPI_INFO_NULL);
+    MPI_File_write_at_all(file, 0, data, words, MPI_INT, MPI_STATUS_IGNORE);
+    MPI_File_iwrite_at(file, 0, data, words, MPI_INT, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "external32", MPI_INFO_NULL);
+    MPI_File_read_at_all_begin(file, 0, data, words, MPI_INT);
+    MPI_File_read_at_all_end(file, data, MPI_STATUS_IGNORE);
+    MPI_File_write_ordered(file, data, 1, MPI_INT, MPI_STATUS_IGNORE);
+    MPI_File_close(&file);
+}
+
 static void many_times(void) {
-    int before = descriptors();
-    for (int i = 0; i < 200; i++) {
-        MPI_File file = file_new();
-        MPI_File_write_at_all(file, rank, "x", 1, MPI_CHAR, MPI_STATUS_IGNORE);
-        MPI_File_close(&file);
+    enum { words = 8192, times = 1000, settled = 50 };
+    int* data = calloc(words, sizeof(int));
+    int before = 0, maps_before = 0;
+    long memory_before = 0, memory = 0;
+    MPI_Datatype tile;
+    MPI_Type_create_resized(MPI_INT, 0, 4 * size, &tile);
+    MPI_Type_commit(&tile);
+    for (int i = 0; i < times; i++) {
+        if (i == settled) {
+            MPI_Barrier(MPI_COMM_WORLD);
+            before = descriptors();
+            MPI_Barrier(MPI_COMM_WORLD); /* others open files to look at their memory */
+            maps_before = mappings(&memory_before);
+            MPI_Barrier(MPI_COMM_WORLD);
+        }
+        if (i % 10 == 0) {
+            use_of_all_kinds(tile, data, words);
+        } else {
+            MPI_File file = file_new();
+            MPI_File_write_at_all(file, rank, "x", 1, MPI_CHAR, MPI_STATUS_IGNORE);
+            MPI_File_close(&file);
+        }
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    CHECK(descriptors() <= before, "%d descriptors were open before, %d after", before,
-          descriptors());
+    const int after = descriptors();
     MPI_Barrier(MPI_COMM_WORLD);
+    CHECK(after <= before, "%d descriptors were open before, %d after", before, after);
+    const int maps = mappings(&memory);
+    /* (Thread ranks allocate beside each other.) */
+    CHECK(maps <= maps_before + 8, "%d mappings before, %d after", maps_before, maps);
+    CHECK(memory <= memory_before + 2000 + 200 * size, "%ld kB before, %ld after", memory_before,
+          memory);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Type_free(&tile);
+    free(data);
 }
 
 int main(int argc, char** argv) {
@@ -182,6 +272,7 @@ int main(int argc, char** argv) {
     modes_that_are_refused();
     files_that_exist_or_not();
     access_that_the_mode_forbids();
+    deletion();
     sizes();
     appending();
     what_a_file_says_of_itself();

@@ -41,6 +41,31 @@ static void external32(void) {
     MPI_File_read_at(file, 10 * size - 1, read, 10, MPI_LONG, &status);
     check_count(&status, 8, "read to the end");
     MPI_Type_free(&vector);
+    /* The file ends within an element of memory: its numbers that are there are read. */
+    MPI_Datatype items[2] = {MPI_SHORT, MPI_LONG}, many;
+    const int lengths[2] = {3, 5};
+    const MPI_Aint places[2] = {0, 8};
+    struct {
+        short shorts[3];
+        long longs[5];
+    } in = {{-1, 2, -3}, {4, -5, 6, 7, 8}}, out;
+    MPI_Type_create_struct(2, lengths, places, items, &many);
+    MPI_Type_commit(&many);
+    MPI_File_set_size(file, 0);
+    MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "external32", MPI_INFO_NULL);
+    MPI_File_write_at(file, 26 * rank, &in, 1, many, &status);
+    check_count(&status, 46, "write of a structure");
+    MPI_File_sync(file);
+    MPI_File_set_size(file, 26 * (MPI_Offset)size - 5);
+    for (int collective = 0; collective < 2; collective++) {
+        memset(&out, 0x55, sizeof out);
+        (collective ? MPI_File_read_at_all : MPI_File_read_at)(file, 26 * (size - 1), &out, 1, many,
+                                                               &status);
+        check_count(&status, 6 + 3 * 8, "read into a structure");
+        CHECK(memcmp(in.shorts, out.shorts, 6) == 0 && memcmp(in.longs, out.longs, 24) == 0, "-");
+        CHECK(out.longs[3] == 0x5555555555555555, "%lx is not in the file", out.longs[3]);
+    }
+    MPI_Type_free(&many);
     MPI_File_close(&file);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include "mpi/datatype/datatype.hpp"
 #include "mpi/datatype/derived.hpp"
@@ -150,15 +151,18 @@ class PackedWalk {
   public:
     PackedWalk(const Datatype& type, const void* base, MPI_Count count) // packs
         : type_(type), from_(base), count_(count) {}
-    PackedWalk(const Datatype& type, void* base, MPI_Count count,
-               const std::byte* packed) // unpacks
-        : type_(type), to_(base), count_(count), unpacks_(true), source_(packed) {}
+    PackedWalk(const Datatype& type, void* base, MPI_Count count, const std::byte* packed,
+               MPI_Count bytes) // unpacks
+        : type_(type), to_(base), count_(count), unpacks_(true), source_(packed), left_(bytes) {}
 
     void pack_to(std::byte* packed) {
         target_ = packed;
         whole();
     }
-    void unpack() { whole(); }
+    MPI_Count unpack() {
+        whole();
+        return done_;
+    }
 
   private:
     void whole() {
@@ -170,21 +174,33 @@ class PackedWalk {
             elements(format, count_ * (type_.size / format.native()));
             return;
         }
-        for (MPI_Count i = 0; i < count_; ++i) {
+        for (MPI_Count i = 0; i < count_ && !ended_; ++i) {
             runs(*type_.derived->signature);
         }
     }
 
     void runs(const Signature& signature) {
         for (const Run& run : signature.runs) {
+            if (ended_) {
+                return;
+            }
             if (!run.inner) {
                 elements(format_of(run.basic), run.count);
                 continue;
             }
-            for (MPI_Count i = 0; i < run.count; ++i) {
+            for (MPI_Count i = 0; i < run.count && !ended_; ++i) {
                 runs(*run.inner);
             }
         }
+    }
+
+    // How many of `count` elements the packed data still has.
+    MPI_Count there(const Format& format, MPI_Count count) {
+        const MPI_Count has = format.external() == 0 ? count : left_ / format.external();
+        ended_ = ended_ || has < count;
+        const MPI_Count now = std::min(count, has);
+        left_ -= now * format.external();
+        return now;
     }
 
     // The next `count` basic elements, which are all of one type, by way of a buffer on the stack.
@@ -192,6 +208,7 @@ class PackedWalk {
         constexpr MPI_Count buffer_bytes = 4096;
         std::byte buffer[buffer_bytes];
         const MPI_Count portion = buffer_bytes / format.native();
+        count = unpacks_ ? there(format, count) : count;
         for (; count > 0; count -= portion) {
             const MPI_Count now = std::min(count, portion);
             const MPI_Count bytes = now * format.native();
@@ -222,6 +239,8 @@ class PackedWalk {
     bool unpacks_ = false;
     std::byte* target_ = nullptr;
     const std::byte* source_ = nullptr;
+    MPI_Count left_ = 0; // bytes of it
+    bool ended_ = false; // they were not enough
 };
 
 } // namespace
@@ -242,7 +261,12 @@ void pack_external(const Datatype& type, const void* base, MPI_Count count, std:
 }
 
 void unpack_external(const Datatype& type, const std::byte* packed, void* base, MPI_Count count) {
-    PackedWalk(type, base, count, packed).unpack();
+    unpack_external(type, packed, std::numeric_limits<MPI_Count>::max(), base, count);
+}
+
+MPI_Count unpack_external(const Datatype& type, const std::byte* packed, MPI_Count bytes,
+                          void* base, MPI_Count count) {
+    return PackedWalk(type, base, count, packed, bytes).unpack();
 }
 
 } // namespace warren::datatype

@@ -21,5 +21,9 @@ MPI_Count external_size(const Datatype& type);
 // Copies `count` elements at base to their count * external_size bytes, and back.
 void pack_external(const Datatype& type, const void* base, MPI_Count count, std::byte* packed);
 void unpack_external(const Datatype& type, const std::byte* packed, void* base, MPI_Count count);
+// The basic elements that are whole within `bytes` of external32. Returns how many bytes of data
+// they are here.
+MPI_Count unpack_external(const Datatype& type, const std::byte* packed, MPI_Count bytes,
+                          void* base, MPI_Count count);
 
 } // namespace warren::datatype

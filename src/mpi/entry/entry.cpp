@@ -57,6 +57,10 @@ int Entry::failed(Error error) {
     return raise(context, call_, communicator_, error);
 }
 
+int Entry::refuse(io::File& file, io::File::Call call) {
+    return run([&] { return file.refuse(call, std::exchange(error_, Error())); });
+}
+
 int AnytimeEntry::failed(Error error) {
     if (handler_ != nullptr) {
         return raise_for_new(call_, *handler_, comm::ErrorHandler::Kind::session, error);

@@ -236,6 +236,9 @@ class Entry : public PlainChecks {
     // A check has failed.
     [[gnu::cold, gnu::noinline]] int refuse() { return failed(std::exchange(error_, Error())); }
 
+    // A check of a call that all ranks of a file take part in has failed: the others hear of it.
+    [[gnu::cold]] int refuse(io::File& file, io::File::Call call);
+
     // Calls the core under the rank's lock.
     template <typename Core>
     int run(Core core) {

@@ -91,7 +91,7 @@ Error file_close(Context& context, io::File& fh) {
 }
 
 Error file_delete(Context&, const char* filename, comm::Info*) {
-    return io::SystemFile::remove(filename);
+    return io::File::remove(filename);
 }
 
 Error file_get_amode(Context&, io::File& fh, int* amode) {
@@ -161,9 +161,10 @@ Error file_sync(Context&, io::File& fh) {
     return fh.synchronise();
 }
 
-Error file_get_type_extent(Context&, io::File& fh, const datatype::Datatype& datatype,
+Error file_get_type_extent(Context& context, io::File& fh, const datatype::Datatype& datatype,
                            MPI_Count& extent) {
-    io::FileForms forms(fh.view().representation());
+    const datatype::Kept kept(datatype);
+    io::FileForms forms(fh.view().representation(), context.rank.lock);
     return forms.extent_of(datatype, extent);
 }
 

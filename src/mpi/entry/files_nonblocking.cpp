@@ -45,6 +45,7 @@ void release_file_request(Request& request) {
 }
 
 Error start(Context& context, io::File& file, io::Access access, MPI_Request* handle) {
+    const datatype::Kept kept(*access.memory.type); // while functions of the program run
     Request* request = context.messages.make();
     if (request == nullptr) {
         return no_memory_for_request();

@@ -1,21 +1,18 @@
 // Accesses: checks, pointers, data representation; and the accesses of one rank.
 
-#include <cstring>
-#include <limits>
+#include <algorithm>
 #include <new>
 #include <utility>
 
 #include "mpi/io/file.hpp"
 #include "mpi/io/file_form.hpp"
+#include "mpi/io/tuning.hpp"
 
 namespace warren::io {
 
 using Mode = RangeGuard::Mode;
 
 namespace {
-
-// Offsets in files stay below this, so that sums of a few never overflow.
-constexpr MPI_Count largest_offset = MPI_Count{1} << 62;
 
 // Reads or writes contiguous or laid-out data. In atomic mode nobody else reads what is written
 // or writes what is read meanwhile.
@@ -37,36 +34,20 @@ Error perform_transfer(const Medium& medium, const View& view, Scratch& scratch,
     return transfer.move(direction, data, first, done);
 }
 
-// The data of an access as it is in the file: the memory itself, or a converted copy.
-Error data_of(const Access& access, const Representation& representation, RankLock& lock,
-              std::unique_ptr<std::byte[]>& converted, Buffer& data) {
-    const bool writes = access.direction == Direction::write;
-    data = access.memory;
-    if (!(writes ? representation.converts_writes() : representation.converts_reads())) {
-        return {};
-    }
-    const MPI_Count bytes = access.item_bytes * access.memory.count;
-    converted.reset(new (std::nothrow) std::byte[static_cast<std::size_t>(bytes)]);
-    if (converted == nullptr) {
-        return fail(MPI_ERR_NO_MEM, "no memory to convert %lld bytes",
-                    static_cast<long long>(bytes));
-    }
-    data = {.base = converted.get(), .count = bytes, .type = &datatype::basic(MPI_BYTE)};
-    return writes ? representation.to_file(access.memory, converted.get(), lock) : Error();
-}
-
 // Bytes of memory that have been read or written, of those in the file; converts what was read.
 Error end_of_data(const Access& access, const Representation& representation, RankLock& lock,
-                  const std::byte* converted, MPI_Count done, MPI_Count& bytes) {
+                  const FileData& prepared, MPI_Count done, MPI_Count& bytes) {
     bytes = done;
-    if (converted == nullptr) {
+    if (prepared.converted == nullptr) {
         return {};
     }
-    const MPI_Count items = access.item_bytes != 0 ? done / access.item_bytes : 0;
-    bytes = items * access.memory.type->size;
-    return access.direction == Direction::write || items == 0
-               ? Error()
-               : representation.from_file(converted, items, access.memory, lock);
+    if (access.direction == Direction::write) {
+        const MPI_Count items = access.item_bytes != 0 ? done / access.item_bytes : 0;
+        bytes = items * access.memory.type->size;
+        return {};
+    }
+    return representation.from_file(prepared.converted.get(), done, access.item_bytes,
+                                    access.memory, lock, bytes);
 }
 
 } // namespace
@@ -86,7 +67,7 @@ Error File::check(Access& access) const {
     }
     access.item_bytes = access.memory.type->size;
     if (view_->representation().converts()) {
-        FileForms forms(view_->representation());
+        FileForms forms(view_->representation(), engine_.rank().lock);
         if (Error error = forms.bytes_of(*access.memory.type, access.item_bytes)) {
             return error;
         }
@@ -102,8 +83,8 @@ Error File::check(Access& access) const {
                     static_cast<long long>(bytes), static_cast<long long>(etype));
     }
     access.etypes = bytes == 0 ? 0 : bytes / etype;
-    return access.pointer == Pointer::explicit_offset ? check_position(access.offset, access.etypes)
-                                                      : Error();
+    return check_position(access.pointer == Pointer::explicit_offset ? access.offset : 0,
+                          access.etypes);
 }
 
 Error File::check_position(MPI_Offset offset, MPI_Count etypes) const {
@@ -113,43 +94,46 @@ Error File::check_position(MPI_Offset offset, MPI_Count etypes) const {
     }
     if (__builtin_add_overflow(offset, etypes, &last) ||
         __builtin_mul_overflow(last, std::max<MPI_Count>(view_->etype_bytes(), 1), &last) ||
-        last > largest_offset) {
-        return fail(MPI_ERR_ARG, "offset = %lld is beyond the largest of a file",
-                    static_cast<long long>(offset));
-    }
-    // (The file is longer than its data by the gaps.)
-    const MPI_Count size = std::max<MPI_Count>(view_->filetype().size, 1);
-    MPI_Count reach = 0;
-    if (!view_->contiguous() &&
-        __builtin_mul_overflow(last / size + 1, view_->filetype().extent, &reach)) {
-        return fail(MPI_ERR_ARG, "offset = %lld is beyond the largest of a file",
-                    static_cast<long long>(offset));
+        !view_->holds(last)) {
+        return fail(MPI_ERR_ARG, "%lld etypes from offset = %lld on are beyond the largest file",
+                    static_cast<long long>(etypes), static_cast<long long>(offset));
     }
     return {};
+}
+
+// The data to write, converted, or memory for what is to be read and converted.
+Error File::prepare(const Access& access, FileData& prepared) const {
+    const Representation& representation = view_->representation();
+    const bool writes = access.direction == Direction::write;
+    prepared.data = access.memory;
+    if (!(writes ? representation.converts_writes() : representation.converts_reads())) {
+        return {};
+    }
+    const MPI_Count bytes = access.item_bytes * access.memory.count;
+    std::unique_ptr<std::byte[]>& converted = prepared.converted;
+    converted.reset(new (std::nothrow) std::byte[static_cast<std::size_t>(bytes)]);
+    if (converted == nullptr) {
+        return fail(MPI_ERR_NO_MEM, "no memory to convert %lld bytes",
+                    static_cast<long long>(bytes));
+    }
+    prepared.data = {.base = converted.get(), .count = bytes, .type = &datatype::basic(MPI_BYTE)};
+    return writes ? representation.to_file(access.memory, converted.get(), engine_.rank().lock)
+                  : Error();
 }
 
 // Finds where the access begins, and moves the pointer behind it.
 Error File::place(Access& access) {
     MPI_Offset begin = access.offset;
-    switch (access.pointer) {
-    case Pointer::explicit_offset:
-        break;
-    case Pointer::individual:
+    Error error;
+    if (access.pointer == Pointer::individual) {
         begin = individual_pointer_;
-        if (Error error = check_position(begin, access.etypes)) {
-            return error;
-        }
-        individual_pointer_ += access.etypes;
-        break;
-    case Pointer::shared:
-        begin = control_.file().shared_pointer.fetch_add(access.etypes, std::memory_order_relaxed);
-        if (Error error = check_position(begin, access.etypes)) {
-            return error;
-        }
-        break;
+        error = check_position(begin, access.etypes);
+        individual_pointer_ += error ? 0 : access.etypes;
+    } else if (access.pointer == Pointer::shared) {
+        error = advance_shared(access.etypes, begin);
     }
-    access.first = begin * view_->etype_bytes();
-    return {};
+    access.first = error ? 0 : begin * view_->etype_bytes();
+    return error;
 }
 
 Error File::transfer(const Access& access, const Buffer& data, bool collectively, MPI_Count& done) {
@@ -162,15 +146,24 @@ Error File::transfer(const Access& access, const Buffer& data, bool collectively
                                 access.first, done);
     }
     // Other threads of the rank go on meanwhile.
-    Scratch scratch;
+    std::unique_ptr<Scratch> scratch;
+    if (spare_scratches_.empty()) {
+        scratch = std::make_unique<Scratch>();
+    } else {
+        scratch = std::move(spare_scratches_.back());
+        spare_scratches_.pop_back();
+    }
     const std::shared_ptr<const View> view = view_;
     const std::shared_ptr<SystemFile> file = file_;
     const Medium medium = medium_;
     const bool atomic = atomic_;
     lock.unlock();
-    Error error = perform_transfer(medium, *view, scratch, atomic, access.direction, data,
+    Error error = perform_transfer(medium, *view, *scratch, atomic, access.direction, data,
                                    access.first, done);
     lock.lock();
+    if (spare_scratches_.size() < spare_scratches) {
+        spare_scratches_.push_back(std::move(scratch));
+    }
     return error;
 }
 
@@ -183,34 +176,14 @@ void count_bytes(Counts& counts, Direction direction, MPI_Count bytes) {
 
 } // namespace
 
-// An access that has been checked and placed.
-Error File::carry_out(Access& access, bool collectively, MPI_Count& bytes) {
-    Error error = carry_out_uncounted(access, collectively, bytes);
-    count_bytes(engine_.rank().counts, access.direction, bytes);
-    return error;
-}
-
-Error File::carry_out_uncounted(Access& access, bool collectively, MPI_Count& bytes) {
-    const Representation& representation = view_->representation();
-    RankLock& lock = engine_.rank().lock;
-    if (!representation.converts()) {
-        return transfer(access, access.memory, collectively, bytes);
-    }
-    std::unique_ptr<std::byte[]> converted;
-    Buffer data;
-    if (Error error = data_of(access, representation, lock, converted, data)) {
-        if (collectively) {
-            // The others hear of it.
-            access.memory.count = 0;
-            MPI_Count nothing = 0;
-            Error others = transfer(access, access.memory, true, nothing);
-            others.drop();
-        }
-        return error;
-    }
+// An access that has been checked, prepared and placed.
+Error File::carry_out(const Access& access, const FileData& prepared, bool collectively,
+                      MPI_Count& bytes) {
     MPI_Count done = 0;
-    Error error = transfer(access, data, collectively, done);
-    Error ended = end_of_data(access, representation, lock, converted.get(), done, bytes);
+    Error error = transfer(access, prepared.data, collectively, done);
+    Error ended =
+        end_of_data(access, view_->representation(), engine_.rank().lock, prepared, done, bytes);
+    count_bytes(engine_.rank().counts, access.direction, bytes);
     if (error) {
         ended.drop();
         return error;
@@ -220,55 +193,63 @@ Error File::carry_out_uncounted(Access& access, bool collectively, MPI_Count& by
 
 Error File::independent(Access& access, MPI_Count& bytes) {
     bytes = 0;
-    if (Error error = check(access)) {
-        return error;
-    }
-    if (Error error = place(access)) {
-        return error;
-    }
-    return carry_out(access, false, bytes);
+    FileData prepared;
+    Error error = check(access);
+    error = error ? error : prepare(access, prepared);
+    error = error ? error : place(access);
+    return error ? error : carry_out(access, prepared, false, bytes);
 }
 
 Error File::start(Access& access, std::unique_ptr<NonblockingAccess>& made) {
-    if (Error error = check(access)) {
-        return error;
+    FileData prepared;
+    Error error = check(access);
+    error = error ? error : prepare(access, prepared);
+    error = error ? error : place(access);
+    if (!error) {
+        made = std::make_unique<NonblockingAccess>(*this, access, std::move(prepared));
     }
-    if (Error error = place(access)) {
-        return error;
-    }
-    made = std::make_unique<NonblockingAccess>(*this, access);
-    return data_of(access, view_->representation(), engine_.rank().lock, made->converted_,
-                   made->data_);
+    return error;
 }
 
-NonblockingAccess::NonblockingAccess(File& file, const Access& access)
+NonblockingAccess::NonblockingAccess(File& file, const Access& access, FileData prepared)
     : Job(file.engine_.rank()),
       counts_(file.engine_.rank().counts),
       file_(file.file_),
       medium_(file.medium_),
       view_(file.view_),
       access_(access),
-      atomic_(file.atomic_) {}
+      atomic_(file.atomic_),
+      prepared_(std::move(prepared)) {}
 
 NonblockingAccess::~NonblockingAccess() {
     error_.drop();
 }
 
 void NonblockingAccess::perform(Scratch& scratch) {
-    error_ = perform_transfer(medium_, *view_, scratch, atomic_, access_.direction, data_,
+    error_ = perform_transfer(medium_, *view_, scratch, atomic_, access_.direction, prepared_.data,
                               access_.first, done_);
 }
 
 Error NonblockingAccess::complete(MPI_Count& bytes, RankLock& lock) {
     Error error = std::exchange(error_, Error());
-    Error ended =
-        end_of_data(access_, view_->representation(), lock, converted_.get(), done_, bytes);
+    Error ended = end_of_data(access_, view_->representation(), lock, prepared_, done_, bytes);
     count_bytes(counts_, access_.direction, bytes);
     if (error) {
         ended.drop();
         return error;
     }
     return ended;
+}
+
+Error File::refuse(Call call, Error own) {
+    if (call == Call::access) {
+        return refuse_access(own);
+    }
+    if (call == Call::ordered_access) {
+        MPI_Offset begin = 0;
+        return order(own, 0, begin);
+    }
+    return agree_on(0, "the extent of etype", own);
 }
 
 // --- Split collective accesses

@@ -459,6 +459,8 @@ Error File::transfer_staged(const Access& access, const Buffer& data, MPI_Count&
     bool staged = false;
     ByteRange all = {0, 0};
     if (Error error = make_plan(access, data.bytes(), {}, staged, all)) {
+        // Nobody has touched anything.
+        individual_pointer_ -= access.pointer == Pointer::individual ? access.etypes : 0;
         return error;
     }
     if (staged && !staging_part_) {
@@ -488,58 +490,24 @@ Error File::transfer_staged(const Access& access, const Buffer& data, MPI_Count&
     return error;
 }
 
-Error File::collective(Access& access, MPI_Count& bytes) {
-    bytes = 0;
-    Error own = split_.kind != Split::none ? fail(MPI_ERR_IO, "a split collective access is active")
-                                           : check(access);
-    own = own ? own : place(access);
-    if (own) {
-        if (communicator_.size() == 1) {
-            return own;
-        }
-        bool staged = false;
-        ByteRange all = {0, 0};
-        return make_plan(access, 0, own, staged, all);
-    }
-    return carry_out(access, true, bytes);
-}
-
-// Accesses at the shared pointer; a rank's data follows that of the ranks before it.
-Error File::ordered(Access& access, MPI_Count& bytes) {
-    bytes = 0;
-    access.pointer = Pointer::shared;
-    Error own = split_.kind != Split::none ? fail(MPI_ERR_IO, "a split collective access is active")
-                                           : check(access);
-    control_.rank(communicator_.rank()).ordered_etypes =
-        own ? -1 - std::int64_t{own.error_class()} : access.etypes;
-    Error waited = barrier();
-    MPI_Count before = 0;
-    MPI_Count sum = 0;
-    int failed = MPI_SUCCESS;
-    for (int rank = 0; rank < communicator_.size(); ++rank) {
-        const std::int64_t etypes = control_.rank(rank).ordered_etypes;
-        failed = etypes < 0 && failed == MPI_SUCCESS ? static_cast<int>(-1 - etypes) : failed;
-        before += rank < communicator_.rank() ? etypes : 0;
-        sum += etypes;
-    }
-    FileControl& file = control_.file();
-    if (communicator_.rank() == 0 && failed == MPI_SUCCESS) {
-        file.ordered_begin = file.shared_pointer.fetch_add(sum, std::memory_order_relaxed);
-    }
-    waited = waited ? waited : barrier();
-    if (own) {
-        waited.drop();
+// This rank takes no part in a collective access: the others hear of it.
+Error File::refuse_access(Error own) {
+    if (communicator_.size() == 1) {
         return own;
     }
-    if (waited || failed != MPI_SUCCESS) {
-        return waited ? waited : fail(failed, "another rank can't take part in the access");
-    }
-    const MPI_Offset begin = file.ordered_begin + before;
-    if (Error error = check_position(begin, access.etypes)) {
-        return error;
-    }
-    access.first = begin * view_->etype_bytes();
-    return carry_out(access, false, bytes);
+    bool staged = false;
+    ByteRange all = {0, 0};
+    return make_plan({}, 0, own, staged, all);
+}
+
+Error File::collective(Access& access, MPI_Count& bytes) {
+    bytes = 0;
+    FileData prepared;
+    Error own = split_.kind != Split::none ? fail(MPI_ERR_IO, "a split collective access is active")
+                                           : check(access);
+    own = own ? own : prepare(access, prepared);
+    own = own ? own : place(access);
+    return own ? refuse_access(own) : carry_out(access, prepared, true, bytes);
 }
 
 } // namespace warren::io

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/error.hpp"
 #include "mpi.h"
@@ -45,6 +46,12 @@ struct Access {
     MPI_Count first = 0; // byte of the view's data; set by File::place()
 };
 
+// The data of an access as it is in the file: the memory itself, or a converted copy.
+struct FileData {
+    Buffer data;
+    std::unique_ptr<std::byte[]> converted;
+};
+
 class NonblockingAccess;
 
 class File {
@@ -56,6 +63,7 @@ class File {
 
     // Collective: opens the file, or fails at all ranks (opening.cpp).
     Error open(const char* path, int amode, const Hints& hints);
+    static Error remove(const char* name);
     // Collective: afterwards the object can only be destroyed, unless it fails.
     Error close();
 
@@ -88,6 +96,10 @@ class File {
     Error independent(Access& access, MPI_Count& bytes);
     Error collective(Access& access, MPI_Count& bytes);
     Error ordered(Access& access, MPI_Count& bytes);
+    // What a rank does in place of a collective call whose arguments are wrong: tells the others,
+    // so that they don't wait. Returns its error.
+    enum class Call : std::uint8_t { access, ordered_access, set_view };
+    Error refuse(Call call, Error own);
     // Begins one that a helper carries out.
     Error start(Access& access, std::unique_ptr<NonblockingAccess>& made);
 
@@ -115,22 +127,25 @@ class File {
     void give_back(std::uint64_t extent) const;
 
     Error check(Access& access) const;
+    Error prepare(const Access& access, FileData& prepared) const;
     Error place(Access& access);
+    Error advance_shared(MPI_Count etypes, MPI_Offset& begin) const;
+    Error order(Error own, MPI_Count etypes, MPI_Offset& begin);
     Error check_position(MPI_Offset offset, MPI_Count etypes) const;
     Error find_position(MPI_Offset offset, int whence, MPI_Offset current,
                         MPI_Offset& position) const;
     Error check_not_sequential(const char* what) const;
     void set_medium();
 
-    // Data as it is in the file, or the memory itself.
     Error transfer(const Access& access, const Buffer& data, bool collectively, MPI_Count& done);
-    Error carry_out(Access& access, bool collectively, MPI_Count& bytes);
-    Error carry_out_uncounted(Access& access, bool collectively, MPI_Count& bytes);
+    Error carry_out(const Access& access, const FileData& prepared, bool collectively,
+                    MPI_Count& bytes);
 
     // collective.cpp
     Error transfer_staged(const Access& access, const Buffer& data, MPI_Count& done);
     Error make_plan(const Access& access, MPI_Count bytes, Error refused, bool& staged,
                     ByteRange& all);
+    Error refuse_access(Error own);
     Error prepare_staging();
 
     message::Engine& engine_;
@@ -138,12 +153,15 @@ class File {
     const Representation& native_;
     int amode_ = 0;
     bool atomic_ = false;
-    bool deletes_ = false;             // on close
+    bool deletes_ = false; // on close
+    std::string deleted_path_;
+    bool flushed_ = false;             // on close, of a remote file
     std::shared_ptr<SystemFile> file_; // nonblocking accesses keep it
     Medium medium_;
     std::shared_ptr<const View> view_;
     Scratch scratch_;
-    MPI_Offset individual_pointer_ = 0; // in etypes
+    std::vector<std::unique_ptr<Scratch>> spare_scratches_; // of threads that share the rank
+    MPI_Offset individual_pointer_ = 0;                     // in etypes
 
     std::uint64_t control_extent_ = 0; // 0: none
     rma::SharedPart control_part_;
@@ -167,7 +185,7 @@ class File {
 // An access that a helper carries out. Ended by its rank, under the rank's lock.
 class NonblockingAccess final : public Job {
   public:
-    NonblockingAccess(File& file, const Access& access);
+    NonblockingAccess(File& file, const Access& access, FileData prepared);
     ~NonblockingAccess() override;
 
     // Once it is finished: converts what has been read. `bytes` of memory.
@@ -185,8 +203,7 @@ class NonblockingAccess final : public Job {
     const std::shared_ptr<const View> view_;
     const Access access_;
     const bool atomic_;
-    Buffer data_; // in the file's representation
-    std::unique_ptr<std::byte[]> converted_;
+    const FileData prepared_;
     MPI_Count done_ = 0;
     Error error_;
 };

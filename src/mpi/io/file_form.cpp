@@ -76,8 +76,10 @@ Error FileForms::bytes_of_basic(std::uint8_t basic, MPI_Count& bytes) {
         return {};
     }
     MPI_Aint extent = 0;
+    lock_.unlock();
     const int code = representation_.extent(datatype::TypeTable::handle_of(type), &extent,
                                             representation_.extra_state);
+    lock_.lock();
     if (code != MPI_SUCCESS || extent < 0) {
         return fail(MPI_ERR_CONVERSION,
                     "the extent function of representation \"%s\" returned %d and the extent %lld",

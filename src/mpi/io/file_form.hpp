@@ -16,7 +16,8 @@ namespace warren::io {
 
 class FileForms {
   public:
-    explicit FileForms(const Representation& representation) : representation_(representation) {}
+    FileForms(const Representation& representation, RankLock& lock)
+        : representation_(representation), lock_(lock) {}
 
     // Bytes of one element's data, and its extent, in the file.
     Error bytes_of(const datatype::Datatype& type, MPI_Count& bytes);
@@ -35,6 +36,7 @@ class FileForms {
     Error form_of(const datatype::Datatype& type, const datatype::Datatype*& form);
 
     const Representation& representation_;
+    RankLock& lock_;
     std::list<datatype::Draft> parts_;
 };
 

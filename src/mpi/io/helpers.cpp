@@ -28,7 +28,7 @@ class Helpers {
     // False: there is no helper.
     bool add(Job& job) {
         const std::lock_guard lock(mutex_);
-        if (idle_ == waiting_ && threads_ < helper_threads && make_thread()) {
+        if (idle_ <= waiting_ && threads_ < helper_threads && make_thread()) {
             ++threads_;
         }
         if (threads_ == 0) {

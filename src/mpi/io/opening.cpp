@@ -1,10 +1,11 @@
 // How files are opened and closed, and what concerns a file as a whole. Ranks find out together
 // whether it can be done.
 
-#include <cerrno>
+#include <array>
+#include <climits>
 #include <cstring>
 #include <fcntl.h>
-#include <limits>
+#include <unistd.h>
 #include <utility>
 
 #include "base/page.hpp"
@@ -53,6 +54,14 @@ Error check_amode(int amode) {
         return fail(MPI_ERR_AMODE, "MPI_MODE_SEQUENTIAL does not go with MPI_MODE_RDWR");
     }
     return {};
+}
+
+// The name of a file wherever the program goes; as it is, if that can't be found out.
+std::string absolute(const char* path) {
+    std::array<char, PATH_MAX> folder;
+    return path[0] == '/' || getcwd(folder.data(), folder.size()) == nullptr
+               ? path
+               : std::string(folder.data()) + "/" + path;
 }
 
 // Programs may say the kind of file system before the name, as ROMIO has it ("ufs:/tmp/file").
@@ -108,9 +117,9 @@ Error File::agree(Error own) const {
 
 // Like agree(); ranks that give different values are an error, too.
 Error File::agree_on(MPI_Offset value, const char* name, Error own) const {
-    std::int64_t extremes[2] = {value, -value};
+    std::int64_t extremes[2] = {value, ~value}; // (the smallest number has no negative)
     Error error = coll::Collectives(engine_, communicator_).agree(own, other_rank, extremes);
-    if (!error && extremes[0] != -extremes[1]) {
+    if (!error && extremes[0] != ~extremes[1]) {
         return fail(MPI_ERR_NOT_SAME, "%s = %lld here, but not at all ranks", name,
                     static_cast<long long>(value));
     }
@@ -172,7 +181,7 @@ Error File::map_control(std::uint64_t offset) {
 // The first rank makes the file if that is asked for, and takes memory for all.
 Error File::open_first(const char* path, Opened& opened) {
     int flags = (amode_ & MPI_MODE_CREATE) != 0 ? O_CREAT : 0;
-    flags |= (amode_ & MPI_MODE_EXCL) != 0 ? O_EXCL : 0;
+    flags |= flags != 0 && (amode_ & MPI_MODE_EXCL) != 0 ? O_EXCL : 0; // else it has no meaning
     if (Error error = open_as(*file_, path, amode_, flags)) {
         return error;
     }
@@ -211,6 +220,7 @@ Error File::open(const char* name, int amode, const Hints& wanted) {
     const char* path = without_prefix(name);
     amode_ = amode;
     deletes_ = (amode & MPI_MODE_DELETE_ON_CLOSE) != 0;
+    deleted_path_ = deletes_ ? absolute(path) : std::string();
     hints = wanted;
     file_ = std::make_shared<SystemFile>();
     communicator_.set_name(std::string("file ") + path);
@@ -250,7 +260,7 @@ Error File::open(const char* name, int amode, const Hints& wanted) {
     }
     if (!own) {
         const datatype::Datatype& byte = datatype::basic(MPI_BYTE);
-        own = View::make(0, byte, byte, native_, true, view_);
+        own = View::make(0, byte, byte, native_, true, engine_.rank().lock, view_);
         individual_pointer_ = end;
         if (communicator_.rank() == 0) {
             control_.file().shared_pointer.store(end, std::memory_order_relaxed);
@@ -272,11 +282,16 @@ Error File::close() {
     if (Error error = barrier()) {
         return error;
     }
+    if (file_->remote() && !deletes_ && !std::exchange(flushed_, true)) { // tried once
+        if (Error error = agree(file_->flush())) {
+            return error;
+        }
+    }
     if (deletes_) {
         deletes_ = false; // tried once
         Error error;
         if (communicator_.rank() == 0) {
-            error = SystemFile::remove(path().c_str());
+            error = SystemFile::remove(deleted_path_.c_str());
             if (error && error.error_class() == MPI_ERR_NO_SUCH_FILE) {
                 error.drop();
             }
@@ -294,6 +309,10 @@ Error File::close() {
         }
     }
     return {};
+}
+
+Error File::remove(const char* name) {
+    return SystemFile::remove(without_prefix(name));
 }
 
 Error File::size(MPI_Offset& bytes) const {
@@ -380,21 +399,28 @@ Error File::set_view(MPI_Offset displacement, const datatype::Datatype& etype,
         own = fail(MPI_ERR_IO, "a split collective access is active");
     }
     std::uint64_t begin = static_cast<std::uint64_t>(displacement);
+    const bool sequential = (amode_ & MPI_MODE_SEQUENTIAL) != 0;
     if (!own && displacement == MPI_DISPLACEMENT_CURRENT) {
-        if ((amode_ & MPI_MODE_SEQUENTIAL) == 0) {
+        if (!sequential) {
             own = fail(MPI_ERR_ARG, "disp is MPI_DISPLACEMENT_CURRENT, which is for files opened "
                                     "with MPI_MODE_SEQUENTIAL");
         } else {
             begin = view_->place(control_.file().shared_pointer.load(std::memory_order_relaxed) *
                                  view_->etype_bytes());
         }
+    } else if (!own && sequential) {
+        own = fail(MPI_ERR_ARG,
+                   "disp = %lld is not MPI_DISPLACEMENT_CURRENT, which a file opened "
+                   "with MPI_MODE_SEQUENTIAL needs",
+                   static_cast<long long>(displacement));
     } else if (!own && displacement < 0) {
         own = fail(MPI_ERR_ARG, "disp = %lld is negative", static_cast<long long>(displacement));
     }
     std::shared_ptr<const View> made;
     if (!own) {
         const bool writable = (amode_ & MPI_MODE_RDONLY) == 0;
-        own = View::make(begin, etype, filetype, *representation, writable, made);
+        own = View::make(begin, etype, filetype, *representation, writable, engine_.rank().lock,
+                         made);
     }
     if (Error error =
             agree_on(made != nullptr ? made->etype_bytes() : 0, "the extent of etype", own)) {

@@ -1,6 +1,9 @@
-// The file pointers of a rank and of all, in etypes of the view.
+// The file pointers of a rank and of all, in etypes of the view; ordered accesses.
+
+#include <algorithm>
 
 #include "mpi/io/file.hpp"
+#include "mpi/io/tuning.hpp"
 
 namespace warren::io {
 
@@ -78,13 +81,79 @@ Error File::position_shared(MPI_Offset& offset) const {
 }
 
 Error File::byte_offset(MPI_Offset offset, MPI_Offset& bytes) const {
-    MPI_Offset byte = 0;
-    if (offset < 0 || __builtin_mul_overflow(offset, view_->etype_bytes(), &byte)) {
-        return fail(MPI_ERR_ARG, "offset = %lld is no offset in the view",
-                    static_cast<long long>(offset));
+    if (Error error = check_position(offset, 0)) {
+        return error;
     }
-    bytes = static_cast<MPI_Offset>(view_->empty() ? view_->displacement() : view_->place(byte));
+    bytes = static_cast<MPI_Offset>(view_->empty() ? view_->displacement()
+                                                   : view_->place(offset * view_->etype_bytes()));
     return {};
+}
+
+// Moves the shared pointer; `begin`: where it was.
+Error File::advance_shared(MPI_Count etypes, MPI_Offset& begin) const {
+    std::atomic<std::int64_t>& pointer = control_.file().shared_pointer;
+    std::int64_t found = pointer.load(std::memory_order_relaxed);
+    do {
+        if (Error error = check_position(found, etypes)) {
+            return error;
+        }
+    } while (!pointer.compare_exchange_weak(found, found + etypes, std::memory_order_relaxed));
+    begin = found;
+    return {};
+}
+
+// Where an ordered access begins: behind the data of the ranks before. All ranks call this, also
+// those that have an error of their own.
+Error File::order(Error own, MPI_Count etypes, MPI_Offset& begin) {
+    control_.rank(communicator_.rank()).ordered_etypes =
+        own ? -1 - std::int64_t{own.error_class()} : etypes;
+    Error waited = barrier();
+    MPI_Count before = 0;
+    MPI_Count sum = 0;
+    int failed = MPI_SUCCESS;
+    for (int rank = 0; rank < communicator_.size(); ++rank) {
+        const std::int64_t its = control_.rank(rank).ordered_etypes;
+        failed = its < 0 && failed == MPI_SUCCESS ? static_cast<int>(-1 - its) : failed;
+        before = rank == communicator_.rank() ? sum : before;
+        // (Too many are too many for the largest file, too.)
+        sum = std::min(sum + std::max<std::int64_t>(its, 0), largest_offset + 1);
+    }
+    FileControl& file = control_.file();
+    if (communicator_.rank() == 0 && failed == MPI_SUCCESS && !waited) {
+        Error error = advance_shared(sum, file.ordered_begin);
+        file.ordered_begin = error ? -1 - std::int64_t{error.error_class()} : file.ordered_begin;
+        error.drop();
+    }
+    waited = waited ? waited : barrier();
+    if (own) {
+        waited.drop();
+        return own;
+    }
+    if (waited || failed != MPI_SUCCESS) {
+        return waited ? waited : fail(failed, "another rank can't take part in the access");
+    }
+    if (file.ordered_begin < 0) {
+        return fail(static_cast<int>(-1 - file.ordered_begin),
+                    "the data of all ranks leads beyond the largest file");
+    }
+    begin = file.ordered_begin + before;
+    return {};
+}
+
+// Accesses at the shared pointer; a rank's data follows that of the ranks before it.
+Error File::ordered(Access& access, MPI_Count& bytes) {
+    bytes = 0;
+    access.pointer = Pointer::shared;
+    FileData prepared;
+    Error own = split_.kind != Split::none ? fail(MPI_ERR_IO, "a split collective access is active")
+                                           : check(access);
+    own = own ? own : prepare(access, prepared);
+    MPI_Offset begin = 0;
+    if (Error error = order(own, access.etypes, begin)) {
+        return error;
+    }
+    access.first = begin * view_->etype_bytes();
+    return carry_out(access, prepared, false, bytes);
 }
 
 } // namespace warren::io

@@ -53,14 +53,15 @@ Error Representation::to_file(const Buffer& memory, std::byte* file, RankLock& l
                             convert(write, write_c, memory, memory.count, file, extra_state, lock));
 }
 
-Error Representation::from_file(const std::byte* file, MPI_Count items, const Buffer& memory,
-                                RankLock& lock) const {
+Error Representation::from_file(const std::byte* file, MPI_Count bytes, MPI_Count item_bytes,
+                                const Buffer& memory, RankLock& lock, MPI_Count& filled) const {
     if (kind == Kind::external32) {
-        datatype::unpack_external(*memory.type, file, memory.base, items);
+        filled = datatype::unpack_external(*memory.type, file, bytes, memory.base, memory.count);
         return {};
     }
-    if (read == nullptr && read_c == nullptr) {
-        memory.type->unpack(file, items * memory.type->size, memory.base, memory.count);
+    const MPI_Count items = item_bytes != 0 ? bytes / item_bytes : 0;
+    filled = items * memory.type->size;
+    if (items == 0) {
         return {};
     }
     return code_of_function(

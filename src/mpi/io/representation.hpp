@@ -39,10 +39,12 @@ struct Representation {
     }
 
     // The bytes of `memory` as they are in the file, of which there is room for all at `file`; and
-    // the first `items` elements of memory from them.
+    // memory from `bytes` of the file, which has an element of memory in item_bytes: external32's
+    // basic elements that are whole, other representations' whole elements of memory. `filled`:
+    // bytes of memory.
     Error to_file(const datatype::Buffer& memory, std::byte* file, RankLock& lock) const;
-    Error from_file(const std::byte* file, MPI_Count items, const datatype::Buffer& memory,
-                    RankLock& lock) const;
+    Error from_file(const std::byte* file, MPI_Count bytes, MPI_Count item_bytes,
+                    const datatype::Buffer& memory, RankLock& lock, MPI_Count& filled) const;
 };
 
 class Representations {

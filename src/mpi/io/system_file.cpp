@@ -1,13 +1,12 @@
 #include "mpi/io/system_file.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-#include <utility>
 
 #include "mpi.h"
 
@@ -56,6 +55,32 @@ void advance(iovec*& pieces, std::size_t& count, std::size_t bytes) {
     }
 }
 
+// Drops what lies behind the first `bytes`, of which there are more.
+void shorten(iovec* pieces, std::size_t& count, std::uint64_t bytes) {
+    std::size_t kept = 0;
+    for (; bytes > 0; ++kept) {
+        pieces[kept].iov_len = std::min<std::uint64_t>(pieces[kept].iov_len, bytes);
+        bytes -= pieces[kept].iov_len;
+    }
+    count = kept;
+}
+
+std::uint64_t bytes_of(const iovec* pieces, std::size_t count) {
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        bytes += pieces[i].iov_len;
+    }
+    return bytes;
+}
+
+// Of all regular files that this process makes or grows.
+std::uint64_t size_limit() {
+    rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY
+               ? limit.rlim_cur
+               : ~std::uint64_t{0};
+}
+
 } // namespace
 
 int class_of_errno(int cause) {
@@ -68,6 +93,7 @@ int class_of_errno(int cause) {
     case EPERM:
         return MPI_ERR_ACCESS;
     case ENOSPC:
+    case EFBIG:
         return MPI_ERR_NO_SPACE;
     case EDQUOT:
         return MPI_ERR_QUOTA;
@@ -120,14 +146,7 @@ Error SystemFile::open(const char* path, int flags, unsigned mode) {
     device_ = status.st_dev;
     number_ = status.st_ino;
     remote_ = is_remote(descriptor_);
-    return {};
-}
-
-Error SystemFile::close() {
-    if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR) {
-        const int cause = errno;
-        return fail(class_of_errno(cause), "closing %s: %s", path_.c_str(), std::strerror(cause));
-    }
+    limit_ = regular_ ? size_limit() : limit_;
     return {};
 }
 
@@ -159,6 +178,22 @@ Error SystemFile::read(void* data, std::size_t bytes, std::uint64_t offset,
 }
 
 Error SystemFile::write(const void* data, std::size_t bytes, std::uint64_t offset) const {
+    const std::uint64_t room = limit_ - std::min(limit_, offset);
+    Error error = write_within(data, std::min<std::uint64_t>(bytes, room), offset);
+    return error || bytes <= room ? error : beyond_limit("writing");
+}
+
+Error SystemFile::write(iovec* pieces, std::size_t count, std::uint64_t offset) const {
+    const std::uint64_t room = limit_ - std::min(limit_, offset);
+    const bool fits = limit_ == ~std::uint64_t{0} || bytes_of(pieces, count) <= room;
+    if (!fits) {
+        shorten(pieces, count, room);
+    }
+    Error error = write_within(pieces, count, offset);
+    return error || fits ? error : beyond_limit("writing");
+}
+
+Error SystemFile::write_within(const void* data, std::size_t bytes, std::uint64_t offset) const {
     std::size_t done = 0;
     while (done < bytes) {
         const ssize_t now =
@@ -192,7 +227,7 @@ Error SystemFile::read(iovec* pieces, std::size_t count, std::uint64_t offset,
     return {};
 }
 
-Error SystemFile::write(iovec* pieces, std::size_t count, std::uint64_t offset) const {
+Error SystemFile::write_within(iovec* pieces, std::size_t count, std::uint64_t offset) const {
     while (count > 0) {
         const ssize_t now =
             pwritev(descriptor_, pieces, static_cast<int>(std::min(count, call_pieces)),
@@ -217,6 +252,9 @@ Error SystemFile::size(std::uint64_t& bytes) const {
 }
 
 Error SystemFile::set_size(std::uint64_t bytes) const {
+    if (bytes > limit_) {
+        return beyond_limit("setting the size of");
+    }
     while (ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0) {
         if (errno != EINTR) {
             return failed("setting the size of", bytes, errno);
@@ -229,6 +267,9 @@ Error SystemFile::allocate(std::uint64_t bytes) const {
     std::uint64_t now = 0;
     if (bytes == 0) {
         return {};
+    }
+    if (bytes > limit_) {
+        return beyond_limit("allocating");
     }
     while (fallocate(descriptor_, 0, 0, static_cast<off_t>(bytes)) != 0) {
         if (errno == EOPNOTSUPP) {
@@ -252,6 +293,14 @@ Error SystemFile::sync() const {
         if (errno != EINTR) {
             return failed("synchronising", 0, errno);
         }
+    }
+    return {};
+}
+
+Error SystemFile::flush() const {
+    const int copy = fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
+    if (copy >= 0 && ::close(copy) != 0 && errno != EINTR) {
+        return failed("closing", 0, errno);
     }
     return {};
 }

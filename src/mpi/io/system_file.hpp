@@ -2,9 +2,12 @@
 // asked for go on until all is done, the file ends, or the system says why not.
 //
 // Errors name the file, the offset and the system's reason; their class is the standard's for it
-// (MPI 5.0, 14.7). Thread rule: any thread; the descriptor has no position that is used.
+// (MPI 5.0, 14.7). Nothing is asked for beyond the limit of file sizes (ulimit -f), for which the
+// kernel would end the process (SIGXFSZ). Thread rule: any thread; the descriptor has no position
+// that is used.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -23,7 +26,6 @@ class SystemFile {
 
     // flags: those of open(2); `mode`: permissions of a new file, which the umask restricts.
     Error open(const char* path, int flags, unsigned mode);
-    Error close();
     static Error remove(const char* path);
 
     explicit operator bool() const { return descriptor_ >= 0; }
@@ -46,8 +48,14 @@ class SystemFile {
     Error set_size(std::uint64_t bytes) const;
     Error allocate(std::uint64_t bytes) const;
     Error sync() const;
+    // What the file system says when a descriptor is closed: some tell then that they could not
+    // keep what has been written.
+    Error flush() const;
 
   private:
+    Error write_within(const void* data, std::size_t bytes, std::uint64_t offset) const;
+    Error write_within(iovec* pieces, std::size_t count, std::uint64_t offset) const;
+    Error beyond_limit(const char* what) const { return failed(what, limit_, EFBIG); }
     Error failed(const char* what, std::uint64_t offset, int cause) const;
 
     std::string path_;
@@ -57,6 +65,7 @@ class SystemFile {
     bool readable_ = true;
     std::uint64_t device_ = 0;
     std::uint64_t number_ = 0;
+    std::uint64_t limit_ = ~std::uint64_t{0}; // of the file's size
 };
 
 // The class of an error of the system.

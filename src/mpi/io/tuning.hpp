@@ -7,6 +7,9 @@
 
 namespace warren::io {
 
+// Offsets in files are at most so large: sums of two never overflow.
+inline constexpr std::int64_t largest_offset = (std::int64_t{1} << 62) - 1;
+
 // Data with gaps is packed into, and sieved in, pieces that stay in the second-level cache's reach.
 inline constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
 
@@ -33,6 +36,9 @@ inline constexpr std::uint64_t unstaged_block_bytes = 128 << 10;
 inline constexpr std::uint64_t staged_density = 4;
 // Nor so little data that the barriers would cost more.
 inline constexpr std::uint64_t staged_bytes = 16 << 10;
+
+// Pairs of buffers that a file keeps for threads that share a rank: as many as access it at once.
+inline constexpr std::size_t spare_scratches = 2;
 
 // Threads of a rank, or of all fibres of a process, that carry out nonblocking accesses.
 inline constexpr int helper_threads = 2;

@@ -4,6 +4,7 @@
 
 #include "mpi/datatype/derived.hpp"
 #include "mpi/io/file_form.hpp"
+#include "mpi/io/tuning.hpp"
 
 namespace warren::io {
 
@@ -84,7 +85,7 @@ View::~View() {
 }
 
 Error View::make(std::uint64_t displacement, const Datatype& etype, const Datatype& filetype,
-                 const Representation& representation, bool writable,
+                 const Representation& representation, bool writable, RankLock& lock,
                  std::shared_ptr<const View>& made) {
     if (etype.size == 0 && filetype.size != 0) {
         return fail(MPI_ERR_TYPE, "etype has no data, but filetype has %lld bytes",
@@ -119,12 +120,23 @@ Error View::make(std::uint64_t displacement, const Datatype& etype, const Dataty
     }
     std::shared_ptr<View> view(new View(displacement, etype, filetype, representation));
     if (representation.converts()) {
-        FileForms forms(representation);
+        FileForms forms(representation, lock);
         if (Error error = forms.bytes_of(etype, view->etype_bytes_)) {
             return error;
         }
         if (Error error = forms.layout_of(filetype, view->file_form_, view->layout_)) {
             return error;
+        }
+        // (Displacements in bytes are the same in the file, but sizes are not.)
+        const OrderCheck check = order_of(*view->layout_);
+        overlaps = check.overlaps() || !check.rising();
+        if (view->layout_->size != 0 && view->layout_->extent <= 0) {
+            return fail(MPI_ERR_TYPE, "in representation \"%s\" filetype has the extent %lld",
+                        representation.name.c_str(), static_cast<long long>(view->layout_->extent));
+        }
+        if (overlaps && writable) {
+            return fail(MPI_ERR_IO, "in representation \"%s\" filetype names bytes twice",
+                        representation.name.c_str());
         }
     }
     const Datatype& layout = *view->layout_;
@@ -136,6 +148,20 @@ Error View::make(std::uint64_t displacement, const Datatype& etype, const Dataty
     }
     made = std::move(view);
     return {};
+}
+
+bool View::holds(MPI_Count bytes) const {
+    MPI_Count reach = bytes;
+    if (!contiguous() && !empty()) {
+        const MPI_Count tiles = bytes / layout_->size + 1;
+        if (__builtin_mul_overflow(tiles, layout_->extent, &reach) ||
+            __builtin_add_overflow(reach, layout_->true_lower_bound, &reach) ||
+            __builtin_add_overflow(reach, layout_->true_extent, &reach)) {
+            return false;
+        }
+    }
+    return displacement_ <= std::uint64_t{largest_offset} &&
+           reach <= largest_offset - static_cast<MPI_Offset>(displacement_);
 }
 
 std::uint64_t View::place(MPI_Count byte) const {
@@ -158,14 +184,18 @@ MPI_Count View::bytes_before(std::uint64_t offset) const {
     if (layout_->contiguous) {
         return static_cast<MPI_Count>(offset - displacement_);
     }
-    const auto tiles = static_cast<MPI_Count>((offset - displacement_) /
-                                              static_cast<std::uint64_t>(layout_->extent));
-    // The tile in which the offset lies, and the one before, which may reach into it.
-    const MPI_Count first = std::max<MPI_Count>(tiles - 1, 0);
+    // The tile in which the offset lies, or behind which: all before end before it. (A tile's data
+    // may lie beyond its extent.)
+    const std::uint64_t begin =
+        displacement_ + static_cast<std::uint64_t>(layout_->true_lower_bound);
+    const MPI_Count tiles =
+        offset <= begin ? 0
+                        : static_cast<MPI_Count>((offset - begin) /
+                                                 static_cast<std::uint64_t>(layout_->extent));
     const auto ignore = [](std::uint64_t, MPI_Count, MPI_Count, MPI_Count, MPI_Count) {};
     BlocksBefore action(offset, ignore);
-    walk(first * layout_->size, (tiles + 1 - first) * layout_->size, action);
-    return first * layout_->size + action.covered();
+    walk(tiles * layout_->size, layout_->size, action);
+    return tiles * layout_->size + action.covered();
 }
 
 } // namespace warren::io

@@ -31,7 +31,7 @@ class View {
     // `writable`: the file is open for writing, so no byte may be named twice.
     static Error make(std::uint64_t displacement, const datatype::Datatype& etype,
                       const datatype::Datatype& filetype, const Representation& representation,
-                      bool writable, std::shared_ptr<const View>& made);
+                      bool writable, RankLock& lock, std::shared_ptr<const View>& made);
     View(const View&) = delete;
     View& operator=(const View&) = delete;
     ~View();
@@ -48,6 +48,8 @@ class View {
     // The data is one block of the file.
     bool contiguous() const { return layout_->contiguous; }
     bool ordered() const { return ordered_; }
+    // Whether offsets in the file of the first `bytes` of the data stay below largest_offset.
+    bool holds(MPI_Count bytes) const;
     // On average: bytes of a block, and from one block to the next.
     MPI_Count block_bytes() const { return block_bytes_; }
     MPI_Count block_stride() const { return block_stride_; }

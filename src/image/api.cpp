@@ -193,6 +193,12 @@ WARREN_API void warren_image_move_stream(int from, int to) {
     }
 }
 
+WARREN_API void warren_image_set_input(int descriptor) {
+    if (Image* image = warren::image::current_image()) {
+        image->set_input(descriptor);
+    }
+}
+
 WARREN_API void warren_image_take_streams() {
     if (Image* image = warren::image::current_image()) {
         image->take_streams();
@@ -221,8 +227,39 @@ WARREN_API pid_t warren_image_find_thread(bool (*accepts)(pid_t thread, int argu
     return image != nullptr ? image->find_thread(accepts, argument) : 0;
 }
 
+WARREN_API int warren_image_start_thread(pthread_t* made, const pthread_attr_t* attributes,
+                                         void* (*start)(void*), void* argument) {
+    return warren::image::libc::pthread_create(made, attributes, start, argument);
+}
+
+WARREN_API int warren_image_start_c_thread(thrd_t* made, thrd_start_t start, void* argument) {
+    return warren::image::libc::thrd_create(made, start, argument);
+}
+
+WARREN_API int warren_image_close_file(int descriptor) {
+    return warren::image::libc::close(descriptor);
+}
+
+WARREN_API void warren_image_forget_files(unsigned first, unsigned last) {
+    warren::image::libc::before_closing_range(first, last);
+}
+
+WARREN_API int warren_image_duplicate_file(int from, int to, int flags) {
+    return from == to && flags == 0 ? warren::image::libc::dup2(from, to)
+                                    : warren::image::libc::dup3(from, to, flags);
+}
+
 WARREN_API int warren_image_control_file(int descriptor, int command, void* argument) {
     return warren::image::libc::fcntl_with(descriptor, command, argument);
+}
+
+WARREN_API int warren_image_poll(pollfd* descriptors, nfds_t count, int limit_ms) {
+    return warren::image::libc::poll(descriptors, count, limit_ms);
+}
+
+WARREN_API int warren_image_select(int count, fd_set* to_read, fd_set* to_write,
+                                   fd_set* exceptional, timeval* limit) {
+    return warren::image::libc::select(count, to_read, to_write, exceptional, limit);
 }
 
 WARREN_API std::FILE* warren_image_open_descriptor(int descriptor, const char* mode) {

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -70,6 +71,28 @@ ElfFile::~ElfFile() {
 
 void ElfFile::keep_descriptors(Keep said) {
     keep.store(said, std::memory_order_relaxed);
+}
+
+int ElfFile::keep_descriptor(int opened) {
+    // Programs may want a certain low number.
+    constexpr int first_kept = 256;
+    const Keep keeps = keep.load(std::memory_order_relaxed);
+    const int copy =
+        keeps != nullptr ? keeps(opened, true) : ::fcntl(opened, F_DUPFD_CLOEXEC, first_kept);
+    if (copy < 0) {
+        return opened;
+    }
+    ::close(opened);
+    return copy;
+}
+
+void ElfFile::drop_descriptor(int kept) {
+    const Keep keeps = keep.load(std::memory_order_relaxed);
+    if (keeps != nullptr) {
+        keeps(kept, false);
+    } else {
+        ::close(kept);
+    }
 }
 
 namespace {

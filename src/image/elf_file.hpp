@@ -122,6 +122,10 @@ class ElfFile {
     // is in it but those copies.
     using Keep = int (*)(int descriptor, bool kept);
     static void keep_descriptors(Keep keep);
+    // Moves a descriptor to a number that programs don't close, if there is one; the number. What
+    // was moved so is closed by drop_descriptor.
+    static int keep_descriptor(int opened);
+    static void drop_descriptor(int kept);
 
     const Elf64_Ehdr& header() const { return header_; }
     std::span<const Elf64_Phdr> program_headers() const { return program_headers_; }

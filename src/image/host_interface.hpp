@@ -7,8 +7,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <dlfcn.h>
+#include <poll.h>
 #include <pthread.h>
 #include <spawn.h>
+#include <sys/select.h>
+#include <threads.h>
 
 namespace warren::image {
 
@@ -33,6 +36,8 @@ int warren_image_find_object(void* address, dl_find_object* found);
 // Whatever of the calling thread's image has the descriptor `from` as output or errors has `to`
 // instead: its streams, and commands that it starts.
 void warren_image_move_stream(int from, int to);
+// The stream that the calling thread's image has as standard input has this descriptor from now on.
+void warren_image_set_input(int descriptor);
 // The calling thread's image, in a child of fork, has its standard streams as 0, 1 and 2 now.
 void warren_image_take_streams();
 // fork of programs of images, which calls their handlers; posix_spawnp, by their PATH.
@@ -41,11 +46,22 @@ int warren_image_spawn_found(pid_t* child, const char* name,
                              const posix_spawn_file_actions_t* actions,
                              const posix_spawnattr_t* attributes, char* const* arguments,
                              char* const* environment);
+// pthread_create and thrd_create of programs of images.
+int warren_image_start_thread(pthread_t* made, const pthread_attr_t* attributes,
+                              void* (*start)(void*), void* argument);
+int warren_image_start_c_thread(thrd_t* made, thrd_start_t start, void* argument);
 // The number of a thread of the calling thread's image, this one aside, of which accepts(number,
 // argument) is true; 0: none.
 pid_t warren_image_find_thread(bool (*accepts)(pid_t thread, int argument), int argument);
-// fcntl of programs of images.
+// The calling image is about to close these; close, dup2 or dup3, and fcntl of programs of images.
+void warren_image_forget_files(unsigned first, unsigned last);
+int warren_image_close_file(int descriptor);
+int warren_image_duplicate_file(int from, int to, int flags);
 int warren_image_control_file(int descriptor, int command, void* argument);
+// poll and select of programs of images.
+int warren_image_poll(pollfd* descriptors, nfds_t count, int limit_ms);
+int warren_image_select(int count, fd_set* to_read, fd_set* to_write, fd_set* exceptional,
+                        timeval* limit);
 // fdopen and fclose of programs of images that bind nothing else.
 std::FILE* warren_image_open_descriptor(int descriptor, const char* mode);
 int warren_image_close_stream(std::FILE* stream);

@@ -350,6 +350,11 @@ void Image::move_stream(int from, int to) {
     libc_state_.move_stream(from, to);
 }
 
+void Image::set_input(int descriptor) {
+    options_.descriptors.input = descriptor;
+    libc_state_.set_input(descriptor);
+}
+
 // Commands that it starts have these, too.
 void Image::take_streams() {
     options_.descriptors.input = 0;

@@ -159,6 +159,7 @@ class Image {
 
     const ImageOptions& options() const { return options_; }
     void move_stream(int from, int to);
+    void set_input(int descriptor);
     void take_streams();
     Running& running() { return running_; }
     const std::vector<std::unique_ptr<Module>>& modules() const { return modules_; }

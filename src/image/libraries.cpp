@@ -189,7 +189,9 @@ Error find_library(const std::string& name, const std::vector<const ElfFile*>& c
                    FilePointer& file) {
     Search found(name);
     if (!search(found, name, chain)) {
-        return fail(WARREN_IMAGE_ERR_FILE, "%s, which %s needs, is not found: set LD_LIBRARY_PATH",
+        return fail(WARREN_IMAGE_ERR_FILE,
+                    "%s: cannot open shared object file: No such file or directory (%s needs it: "
+                    "set LD_LIBRARY_PATH)",
                     name.c_str(), chain.empty() ? "the caller" : chain.front()->path().c_str());
     }
     file = std::move(found.file);

@@ -170,6 +170,7 @@ void end_program(ProgramEnd end, Farewell farewell) {
         thread_head().thread->destructors.clear();
         image->give_up();
     }
+    image->libc_state().file_locks.forget_all();
     Running& running = image->running();
     running.end = end;
     if (image->options().ended) {

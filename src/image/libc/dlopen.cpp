@@ -3,19 +3,24 @@
 // Handles are modules, or the system's for libraries that are shared. A message waits for dlerror
 // in the thread's head.
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <memory>
 #include <string>
+#include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include "image/address_table.hpp"
+#include "image/architecture.hpp"
 #include "image/host.hpp"
 #include "image/image.hpp"
 #include "image/libc/functions.hpp"
+#include "image/open_file.hpp"
 
 namespace warren::image::libc {
 
@@ -76,10 +81,19 @@ bool sees(Image& image, const SharedLibrary& library) {
     return false;
 }
 
+// The name of a module in messages: the program's is that by which it was started.
+std::string shown_name(Image& image, const Module* module) {
+    return module == nullptr || module == image.program() ? image.libc_state().program_path()
+                                                          : module->file->path();
+}
+
 void* find_symbol(void* handle, const char* name, const char* version, const void* caller) {
     Image& image = *current_image();
     const std::lock_guard guard(image.load_lock());
     const SymbolName wanted(name, version);
+    const bool by_caller = handle == RTLD_DEFAULT || handle == RTLD_NEXT;
+    const std::string place =
+        shown_name(image, by_caller ? address_table().find(caller) : module_of(image, handle));
     Definition found;
     if (handle == RTLD_DEFAULT || handle == handle_of(image)) {
         found = image.find(wanted, SymbolUse::call);
@@ -99,19 +113,69 @@ void* find_symbol(void* handle, const char* name, const char* version, const voi
         return system_result(version != nullptr ? ::dlvsym(handle, name, version)
                                                 : ::dlsym(handle, name));
     }
+    const bool is_substitute = found && found.module == nullptr && found.library == nullptr;
+    if (is_substitute && version != nullptr && ::dlvsym(RTLD_DEFAULT, name, version) == nullptr) {
+        found = {}; // the C library has no such version
+    }
     if (!found) {
-        keep_message(fail(0, "undefined symbol: %s%s%s", name, version != nullptr ? "@" : "",
+        keep_message(fail(0, "%s: undefined symbol: %s%s%s", place.c_str(), name,
+                          version != nullptr ? ", version " : "",
                           version != nullptr ? version : ""));
         return nullptr;
     }
     return Image::address_of(found);
 }
 
+// Why the system's loader would refuse a file; empty: not by what its first bytes say.
+std::string fault_of_file(const char* path) {
+    const std::string not_opened = "cannot open shared object file: ";
+    OpenFile file;
+    file.open(path);
+    struct stat status {};
+    if (file.number() < 0 || fstat(file.number(), &status) != 0) {
+        return not_opened + std::strerror(errno);
+    }
+    if (S_ISDIR(status.st_mode)) {
+        return std::string("cannot read file data: ") + std::strerror(EISDIR);
+    }
+    Elf64_Ehdr header{};
+    const ssize_t bytes = pread(file.number(), &header, sizeof header, 0);
+    if (bytes < static_cast<ssize_t>(sizeof header)) {
+        return "file too short";
+    }
+    if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
+        return "invalid ELF header";
+    }
+    if (header.e_ident[EI_CLASS] == ELFCLASS32) {
+        return "wrong ELF class: ELFCLASS32";
+    }
+    if (header.e_machine != architecture::elf_machine) {
+        return not_opened + std::strerror(ENOENT); // it looks on, for one of this machine
+    }
+    return header.e_type == ET_REL ? "only ET_DYN and ET_EXEC can be loaded" : "";
+}
+
+// Programs compare dlerror's text with what they know of the system's loader. What Warren adds for
+// those who start programs is in parentheses at the end.
+Error in_words_of_loader(const char* name, Error error) {
+    const std::unique_ptr<ErrorRecord> record(error.take());
+    const std::string fault = std::strchr(name, '/') != nullptr ? fault_of_file(name) : "";
+    if (!fault.empty()) {
+        return fail(record->error_class, "%s: %s", name, fault.c_str());
+    }
+    std::string text = record->text;
+    const std::size_t addition = text.rfind(" (");
+    if (addition != std::string::npos && text.ends_with(')')) {
+        text.resize(addition);
+    }
+    return fail(record->error_class, "%s", text.c_str());
+}
+
 } // namespace
 
 void* dlopen(const char* name, int flags) {
     Image& image = *current_image();
-    if (name == nullptr) {
+    if (name == nullptr || *name == 0) {
         return handle_of(image);
     }
     const char* slash = std::strrchr(name, '/');
@@ -119,7 +183,7 @@ void* dlopen(const char* name, int flags) {
         return system_result(::dlopen(name, flags));
     }
     if ((flags & (RTLD_LAZY | RTLD_NOW)) == 0) {
-        keep_message(fail(0, "invalid mode for dlopen(): neither RTLD_LAZY nor RTLD_NOW"));
+        keep_message(fail(0, "%s: invalid mode for dlopen(): %s", name, std::strerror(EINVAL)));
         return nullptr;
     }
     Module* module = nullptr;
@@ -133,7 +197,7 @@ void* dlopen(const char* name, int flags) {
     Error error = slash != nullptr ? image.load_library(name, module, flags)
                                    : image.find_and_load_library(name, caller, module, flags);
     if (error) {
-        keep_message(error);
+        keep_message(in_words_of_loader(name, std::move(error)));
         return nullptr;
     }
     return module;

@@ -1,47 +1,78 @@
-// Locks of files that are a process's: an image's are those of the file that it has opened
-// (open-file-description locks), so images exclude each other, and none loses its lock because
-// another closes the file. Two descriptors by which one image has opened a file exclude each other,
-// which those of a process don't.
+// Locks of files, which the kernel keeps by process, are an image's own (file_locks.hpp), and calls
+// that close a descriptor end those of its file.
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdarg>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <unistd.h>
 
 #include "image/host.hpp"
+#include "image/image.hpp"
 #include "image/libc/functions.hpp"
+#include "image/libc/state.hpp"
 
 namespace warren::image::libc {
 
 namespace {
 
-int of_open_file(int command) {
-    switch (command) {
-    case F_SETLK:
-        return F_OFD_SETLK;
-    case F_SETLKW:
-        return F_OFD_SETLKW;
-    case F_GETLK:
-        return F_OFD_GETLK;
-    default:
-        return command;
-    }
+// Null: the caller has none, as no image or a child of fork, which has the kernel's.
+FileLocks* locks_to_forget() {
+    Image* image = current_image();
+    const bool has_some = image != nullptr && image->libc_state().file_locks.any();
+    return has_some && running_image() != nullptr ? &image->libc_state().file_locks : nullptr;
 }
 
 } // namespace
 
+void before_closing(int descriptor) {
+    if (FileLocks* locks = locks_to_forget()) {
+        locks->forget(descriptor);
+    }
+}
+
+int close(int descriptor) {
+    before_closing(descriptor);
+    return ::close(descriptor);
+}
+
+void before_closing_range(unsigned first, unsigned last) {
+    if (FileLocks* locks = locks_to_forget()) {
+        locks->forget_range(first, last);
+    }
+}
+
+int close_range(unsigned first, unsigned last, int flags) {
+    if ((flags & CLOSE_RANGE_CLOEXEC) == 0) {
+        before_closing_range(first, last);
+    }
+    return ::close_range(first, last, flags);
+}
+
+void closefrom(int first) {
+    libc::close_range(static_cast<unsigned>(std::max(first, 0)), UINT_MAX, 0);
+}
+
+int dup3(int from, int to, int flags) {
+    if (from != to && ::fcntl(from, F_GETFD) >= 0) {
+        before_closing(to);
+    }
+    return ::dup3(from, to, flags);
+}
+
+int dup2(int from, int to) {
+    return from == to ? ::dup2(from, to) : libc::dup3(from, to, 0);
+}
+
 int fcntl_with(int descriptor, int command, void* argument) {
-    const int own = running_image() != nullptr ? of_open_file(command) : command;
-    if (own == command) {
-        return ::fcntl(descriptor, command, argument);
+    Image* image = nullptr;
+    if (command == F_SETLK || command == F_SETLKW || command == F_GETLK) {
+        image = running_image();
     }
-    auto* lock = static_cast<struct flock*>(argument);
-    const pid_t former = lock->l_pid;
-    lock->l_pid = 0; // the system wants it so
-    const int result = ::fcntl(descriptor, own, lock);
-    if (command != F_GETLK || result != 0 || lock->l_type == F_UNLCK) {
-        lock->l_pid = former;
-    }
-    return result;
+    return image != nullptr ? image->libc_state().file_locks.control(
+                                  descriptor, command, *static_cast<struct flock*>(argument))
+                            : ::fcntl(descriptor, command, argument);
 }
 
 int fcntl(int descriptor, int command, ...) {

@@ -264,6 +264,14 @@ int getdate_r(const char* text, std::tm* time);
 std::tm* getdate(const char* text);
 
 // Locks of files (fcntl.cpp)
+// The calling image is about to close it.
+void before_closing(int descriptor);
+void before_closing_range(unsigned first, unsigned last);
+int close(int descriptor);
+int close_range(unsigned first, unsigned last, int flags);
+void closefrom(int first);
+int dup2(int from, int to);
+int dup3(int from, int to, int flags);
 int fcntl(int descriptor, int command, ...);
 int fcntl_with(int descriptor, int command, void* argument);
 int lockf(int descriptor, int command, off_t bytes);
@@ -293,6 +301,11 @@ char* canonicalize_file_name(const char* path);
 int access(const char* path, int mode);
 int stat(const char* path, struct stat* status);
 unsigned long getauxval(unsigned long type);
+// prctl: what comes behind the option is as much as that has.
+int prctl(int option, unsigned long first, unsigned long second, unsigned long third,
+          unsigned long fourth);
+int pthread_setname_np(pthread_t thread, const char* name);
+int pthread_getname_np(pthread_t thread, char* name, std::size_t bytes);
 
 // Threads of the C library's (sigevent.cpp)
 int timer_create(clockid_t clock, sigevent* event, timer_t* timer);

@@ -8,10 +8,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <mutex>
+#include <pthread.h>
 #include <string>
 #include <string_view>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +25,8 @@
 namespace warren::image::libc {
 
 namespace {
+
+constexpr std::size_t longest_name = 15; // of a thread; the system's limit
 
 // The image whose program the calling thread runs, also in a child of fork: it has the host's file
 // and arguments, too.
@@ -62,15 +67,53 @@ void append_words(std::string& text, char* const* words) {
     }
 }
 
+// The name of the program's first thread, which is the process's.
+std::string own_name() {
+    LibcState& state = LibcState::current();
+    const std::lock_guard guard(state.thread_name_lock);
+    const std::string name =
+        state.thread_name.empty() ? std::string(state.program_name()) : state.thread_name;
+    return name.substr(0, longest_name);
+}
+
+std::string read_whole(const char* path) {
+    std::string text;
+    char piece[4096];
+    const int descriptor = ::open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = 0;
+    while (descriptor >= 0 && (got = ::read(descriptor, piece, sizeof piece)) > 0) {
+        text.append(piece, static_cast<std::size_t>(got));
+    }
+    if (descriptor >= 0) {
+        ::close(descriptor);
+    }
+    return text;
+}
+
+// The system's text with the program's name between `before` and `behind`.
+std::string with_own_name(std::string text, const char* before, std::size_t end) {
+    const std::size_t found = text.find(before);
+    if (found != std::string::npos && end != std::string::npos) {
+        const std::size_t begin = found + std::strlen(before);
+        text.replace(begin, end - begin, own_name());
+    }
+    return text;
+}
+
 // The contents of a file that is about the program; false: it is about the process.
 bool contents_of(const Image& image, std::string_view part, std::string& text) {
-    constexpr std::size_t longest_name = 15; // the system's limit
     if (part == "cmdline") {
         append_words(text, image.arguments);
     } else if (part == "environ") {
         append_words(text, image.environment);
     } else if (part == "comm") {
-        text = std::string(LibcState::current().program_name()).substr(0, longest_name) + "\n";
+        text = own_name() + "\n";
+    } else if (part == "status") {
+        text = read_whole("/proc/self/status");
+        text = with_own_name(text, "Name:\t", text.find('\n'));
+    } else if (part == "stat") {
+        text = read_whole("/proc/self/stat");
+        text = with_own_name(text, "(", text.rfind(')'));
     } else {
         return false;
     }
@@ -229,6 +272,66 @@ unsigned long getauxval(unsigned long type) {
     default:
         return ::getauxval(type);
     }
+}
+
+// ---- The name of a thread
+
+namespace {
+
+// The program's, if the calling thread is its first one.
+Image* image_of_first_thread() {
+    Image* image = running_image();
+    return image != nullptr && thread_head().thread == image->running().first_thread ? image
+                                                                                     : nullptr;
+}
+
+void set_own_name(Image& image, const char* name) {
+    LibcState& state = image.libc_state();
+    const std::lock_guard guard(state.thread_name_lock);
+    state.thread_name.assign(name, strnlen(name, longest_name));
+}
+
+} // namespace
+
+// A fibre's kernel thread is a worker, which others are named by, too.
+int prctl(int option, unsigned long first, unsigned long second, unsigned long third,
+          unsigned long fourth) {
+    Image* image =
+        option == PR_SET_NAME || option == PR_GET_NAME ? image_of_first_thread() : nullptr;
+    if (image == nullptr) {
+        return ::prctl(option, first, second, third, fourth);
+    }
+    if (option == PR_SET_NAME) {
+        set_own_name(*image, reinterpret_cast<const char*>(first));
+        return is_fibre() ? 0 : ::prctl(option, first, second, third, fourth);
+    }
+    const std::string name = own_name();
+    std::memcpy(reinterpret_cast<char*>(first), name.c_str(), name.size() + 1);
+    return 0;
+}
+
+int pthread_setname_np(pthread_t thread, const char* name) {
+    Image* image = pthread_equal(thread, pthread_self()) != 0 ? image_of_first_thread() : nullptr;
+    if (image == nullptr) {
+        return ::pthread_setname_np(thread, name);
+    }
+    if (std::strlen(name) > longest_name) {
+        return ERANGE;
+    }
+    set_own_name(*image, name);
+    return is_fibre() ? 0 : ::pthread_setname_np(thread, name);
+}
+
+int pthread_getname_np(pthread_t thread, char* name, std::size_t bytes) {
+    if (pthread_equal(thread, pthread_self()) == 0 || image_of_first_thread() == nullptr) {
+        return ::pthread_getname_np(thread, name, bytes);
+    }
+    if (bytes <= longest_name) {
+        return ERANGE;
+    }
+    const std::string own = own_name();
+    std::memcpy(name, own.c_str(), own.size() + 1);
+    return 0;
 }
 
 } // namespace warren::image::libc

@@ -156,13 +156,15 @@ std::set<std::FILE*> LibcState::list_streams() {
     return open;
 }
 
-// The lock of the list is held meanwhile, as in the C library: nobody closes a stream.
+// The lock of the list is held meanwhile, as in the C library: nobody closes a stream. Memory
+// streams tell their size, too, which POSIX asks for and the C library forgets.
 int LibcState::flush_streams(WhichStreams which) {
     const std::lock_guard guard(streams_lock);
     int result = 0;
     for (std::FILE* stream : open_streams()) {
         flockfile(stream);
-        if (__fpending(stream) > 0 && (which == WhichStreams::all || __flbf(stream) != 0) &&
+        const bool pending = __fpending(stream) > 0 || memory_streams.contains(stream);
+        if (pending && (which == WhichStreams::all || __flbf(stream) != 0) &&
             fflush_unlocked(stream) != 0) {
             result = EOF;
         }
@@ -202,9 +204,11 @@ void LibcState::lock_for_fork() {
     environment_lock.lock();
     random_lock.lock();
     timers_lock.lock();
+    file_locks.lock_for_fork();
 }
 
 void LibcState::unlock_after_fork() {
+    file_locks.unlock_after_fork();
     timers_lock.unlock();
     random_lock.unlock();
     environment_lock.unlock();
@@ -213,6 +217,7 @@ void LibcState::unlock_after_fork() {
 
 // A lock knows who holds it, and that is another thread now.
 void LibcState::renew_locks() {
+    file_locks.renew_locks();
     std::construct_at(&timers_lock);
     std::construct_at(&random_lock);
     std::construct_at(&environment_lock);
@@ -240,6 +245,12 @@ void LibcState::move_stream(int from, int to) {
         if (fileno(stream) == from) {
             stream->_fileno = to;
         }
+    }
+}
+
+void LibcState::set_input(int descriptor) {
+    if (streams_[0] != nullptr) {
+        streams_[0]->_fileno = descriptor;
     }
 }
 

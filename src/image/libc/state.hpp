@@ -25,6 +25,7 @@
 #include <syslog.h>
 #include <vector>
 
+#include "image/libc/file_locks.hpp"
 #include "image/libc/notice.hpp"
 #include "image/libc/results.hpp"
 
@@ -145,6 +146,7 @@ class LibcState {
     void renew_locks(); // instead, in the child
     // The streams that use the descriptor use another one.
     void move_stream(int from, int to);
+    void set_input(int descriptor);
     // The standard streams that are open use 0, 1 and 2.
     void take_streams();
     // Forgets it, as a process does that is killed.
@@ -201,9 +203,14 @@ class LibcState {
     std::shared_ptr<NoticeQueue> notices; // when the image has one
     std::map<timer_t, std::unique_ptr<Notice>> timers;
     std::deque<std::unique_ptr<Notice>> deleted_timers;
+    FileLocks file_locks;
+    // The name that the program has given its first thread, if any.
+    std::mutex thread_name_lock;
+    std::string thread_name;
     // Streams that the program has opened.
     std::recursive_mutex streams_lock; // a stream's own functions may open others
     std::set<std::FILE*> streams;
+    std::set<std::FILE*> memory_streams;  // of open_memstream and open_wmemstream
     std::map<std::FILE*, pid_t> commands; // of popen
 
   private:

@@ -40,6 +40,17 @@ void forget(std::FILE* stream) {
     LibcState& state = LibcState::current();
     const std::lock_guard guard(state.streams_lock);
     state.streams.erase(stream);
+    state.memory_streams.erase(stream);
+}
+
+std::FILE* keep_memory_stream(std::FILE* stream) {
+    if (stream != nullptr) {
+        LibcState& state = LibcState::current();
+        const std::lock_guard guard(state.streams_lock);
+        state.streams.insert(stream);
+        state.memory_streams.insert(stream);
+    }
+    return stream;
 }
 
 } // namespace
@@ -186,11 +197,11 @@ std::FILE* fmemopen(void* memory, std::size_t bytes, const char* mode) {
 }
 
 std::FILE* open_memstream(char** text, std::size_t* bytes) {
-    return keep(::open_memstream(text, bytes));
+    return keep_memory_stream(::open_memstream(text, bytes));
 }
 
 std::FILE* open_wmemstream(wchar_t** text, std::size_t* count) {
-    return keep(::open_wmemstream(text, count));
+    return keep_memory_stream(::open_wmemstream(text, count));
 }
 
 std::FILE* fopencookie(void* cookie, const char* mode, cookie_io_functions_t functions) {
@@ -203,6 +214,7 @@ int fclose(std::FILE* stream) {
         return LibcState::close_standard(stream);
     }
     forget(stream);
+    before_closing(fileno(stream));
     flockfile(stream);
     return std::fclose(stream);
 }

@@ -1,10 +1,13 @@
 #include "launch/host/children.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <ctime>
 #include <memory>
 #include <mutex>
+#include <pthread.h>
 #include <spawn.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -14,7 +17,9 @@
 #include "base/futex.hpp"
 #include "image/host_interface.hpp"
 #include "launch/host/actions.hpp"
+#include "launch/host/fibre_signals.hpp"
 #include "launch/host/ranks.hpp"
+#include "launch/host/signals.hpp"
 #include "launch/host/standard_streams.hpp"
 #include "runtime/fibres/api.hpp"
 
@@ -74,26 +79,59 @@ int wait_by_kind(idtype_t kind, id_t id, siginfo_t* information, int options) {
 
 // --- Of fibres
 
+struct Child {
+    pid_t pid;
+    bool told; // a signal has told of its end
+};
+
 struct Children {
     std::mutex lock;
-    std::vector<pid_t> pids;
+    std::vector<Child> all;
+    std::atomic<int> polls{0};    // waits under way, which see to the signals of ends
+    std::atomic<int> handlers{0}; // of such signals that run in other threads
+};
 
-    void add(pid_t pid) {
-        const std::lock_guard guard(lock);
-        pids.push_back(pid);
+// Holds a rank's children. No signal comes to the calling thread meanwhile, whose handler would
+// hold them too.
+class HeldChildren {
+  public:
+    explicit HeldChildren(Children& children) : children_(children) {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &former_);
+        children_.lock.lock();
     }
-    void remove(pid_t pid) {
-        const std::lock_guard guard(lock);
-        std::erase(pids, pid);
+    ~HeldChildren() {
+        children_.lock.unlock();
+        pthread_sigmask(SIG_SETMASK, &former_, nullptr);
     }
-    std::vector<pid_t> all() {
-        const std::lock_guard guard(lock);
-        return pids;
+    HeldChildren(const HeldChildren&) = delete;
+    HeldChildren& operator=(const HeldChildren&) = delete;
+
+    std::vector<Child>& list() { return children_.all; }
+    // 0: there are no more.
+    pid_t number(std::size_t index) const {
+        return index < children_.all.size() ? children_.all[index].pid : 0;
     }
+    // Whether a signal has told of the child's end.
+    bool remove(pid_t pid) {
+        const auto found = std::find_if(children_.all.begin(), children_.all.end(),
+                                        [&](const Child& child) { return child.pid == pid; });
+        const bool told = found == children_.all.end() || found->told;
+        if (found != children_.all.end()) {
+            children_.all.erase(found);
+        }
+        return told;
+    }
+
+  private:
+    Children& children_;
+    sigset_t former_;
 };
 
 std::unique_ptr<Children[]> children_of_ranks;
 std::uint32_t rank_count = 0;
+std::atomic<int> being_made{0}; // children of fibres that are in no list yet
 
 // Null: the caller belongs to no rank, or is a child of fork.
 Children* children_of_caller() {
@@ -102,13 +140,43 @@ Children* children_of_caller() {
 }
 
 pid_t note(pid_t pid) {
-    if (Children* own = pid > 0 ? children_of_caller() : nullptr) {
-        own->add(pid);
+    Children* own = pid > 0 ? children_of_caller() : nullptr;
+    if (own != nullptr) {
+        HeldChildren(*own).list().push_back({pid, false});
+    }
+    --being_made;
+    if (own != nullptr) {
+        signal_ended_children(); // it may have ended before it was in the list
     }
     return pid;
 }
 
+// A handler in another thread may in turn wait for one of this thread, so not for long.
+void wait_for_handlers(const Children& own) {
+    constexpr int looks = 100;
+    constexpr timespec pause{.tv_sec = 0, .tv_nsec = 20'000};
+    for (int look = 0; look < looks && own.handlers != 0; ++look) {
+        nanosleep(&pause, nullptr);
+    }
+}
+
+// The calling fibre has waited for the child, and gets its signal before that is told.
+void remove(Children& own, pid_t pid, int code, int status) {
+    if (HeldChildren(own).remove(pid)) {
+        wait_for_handlers(own);
+        return;
+    }
+    siginfo_t information{};
+    information.si_signo = SIGCHLD;
+    information.si_code = code;
+    information.si_pid = pid;
+    information.si_uid = getuid();
+    information.si_status = status;
+    act_on_signal(rank_of_thread(), information);
+}
+
 pid_t make_child() {
+    ++being_made;
     const pid_t child = warren_image_fork();
     if (child == 0) {
         warren_image_take_streams();
@@ -118,23 +186,16 @@ pid_t make_child() {
 
 // As fork, but that it calls no handlers.
 pid_t make_child_for_exec() {
+    ++being_made;
     return note(fork());
 }
 
 // File actions for a child whose parent gives none: the child inherits the rank's own 0, 1 and 2.
-// (In a program's own actions these numbers are the host's.)
 class OwnStreams {
   public:
     OwnStreams() {
         posix_spawn_file_actions_init(&actions_);
-        for (int number = 0; number < 3; ++number) {
-            const int place = place_of_standard(number);
-            if (place < 0) {
-                posix_spawn_file_actions_addclose(&actions_, number);
-            } else if (place != number) {
-                posix_spawn_file_actions_adddup2(&actions_, place, number);
-            }
-        }
+        add_own_streams(&actions_);
     }
     ~OwnStreams() { posix_spawn_file_actions_destroy(&actions_); }
     OwnStreams(const OwnStreams&) = delete;
@@ -146,18 +207,35 @@ class OwnStreams {
     posix_spawn_file_actions_t actions_;
 };
 
+// The child blocks what the rank blocks, unless it is told otherwise.
+posix_spawnattr_t attributes_of_child(const posix_spawnattr_t* given) {
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    if (given != nullptr) {
+        attributes = *given;
+    }
+    short flags = 0;
+    posix_spawnattr_getflags(&attributes, &flags);
+    if ((flags & POSIX_SPAWN_SETSIGMASK) == 0) {
+        const sigset_t blocked = signals_blocked_by_caller();
+        posix_spawnattr_setsigmask(&attributes, &blocked);
+        posix_spawnattr_setflags(&attributes, static_cast<short>(flags | POSIX_SPAWN_SETSIGMASK));
+    }
+    return attributes;
+}
+
 int spawn_by(decltype(&posix_spawn) function, pid_t* pid, const char* path,
              const posix_spawn_file_actions_t* actions, const posix_spawnattr_t* attributes,
              char* const* arguments, char* const* environment) {
     const OwnStreams own;
+    posix_spawnattr_t with_signals = attributes_of_child(attributes);
     pid_t child = -1;
-    const int error = function(&child, path, actions != nullptr ? actions : own.get(), attributes,
-                               arguments, environment);
-    if (error == 0) {
-        note(child);
-        if (pid != nullptr) {
-            *pid = child;
-        }
+    ++being_made;
+    const int error = function(&child, path, actions != nullptr ? actions : own.get(),
+                               &with_signals, arguments, environment);
+    note(error == 0 ? child : -1);
+    if (error == 0 && pid != nullptr) {
+        *pid = child;
     }
     return error;
 }
@@ -174,29 +252,59 @@ int spawn_found(pid_t* pid, const char* name, const posix_spawn_file_actions_t* 
                     environment);
 }
 
+// The fibre's handler runs in the fibre itself meanwhile, and so before the wait has told of the
+// end.
+class Polling {
+  public:
+    explicit Polling(Children& children) : children_(children) { ++children_.polls; }
+    ~Polling() {
+        const int error = errno;
+        --children_.polls;
+        signal_ended_children();
+        errno = error;
+    }
+    Polling(const Polling&) = delete;
+    Polling& operator=(const Polling&) = delete;
+
+  private:
+    Children& children_;
+};
+
+// Asks look(pid) of the rank's children until one has something to say. -1: there is none. A
+// handler may call this, so it allocates nothing.
+template <typename Look>
+pid_t look_at_all(Children& own, Look look) {
+    std::size_t index = 0;
+    while (const pid_t one = HeldChildren(own).number(index)) {
+        const pid_t said = look(one);
+        if (said < 0 && errno == ECHILD) {
+            HeldChildren(own).remove(one); // whose end the program has asked not to hear of
+        } else if (said != 0) {
+            return said;
+        } else {
+            ++index;
+        }
+    }
+    errno = ECHILD;
+    return index == 0 ? -1 : 0;
+}
+
 // Asks look(pid), which never sleeps, of `pid`, or of all children of the rank when it is -1, until
 // one has something to say, or an error.
 template <typename Look>
 pid_t look_for(Children& own, pid_t pid, bool waits, Look look) {
     constexpr std::uint64_t first_ns = 50'000;
     constexpr std::uint64_t longest_ns = 5'000'000;
+    const Polling polling(own);
     for (std::uint64_t pause_ns = first_ns;; pause_ns = std::min(2 * pause_ns, longest_ns)) {
-        const std::vector<pid_t> asked = pid == -1 ? own.all() : std::vector<pid_t>{pid};
-        if (asked.empty()) {
-            errno = ECHILD;
-            return -1;
-        }
-        for (const pid_t one : asked) {
-            const pid_t said = look(one);
-            if (said < 0 && errno == ECHILD && pid == -1) {
-                own.remove(one); // whose end the program has asked not to hear of
-            } else if (said != 0) {
-                return said;
-            }
+        const pid_t said = pid != -1 ? look(pid) : look_at_all(own, look);
+        if (said != 0) {
+            return said;
         }
         if (!waits) {
             return 0;
         }
+        signal_ended_children();
         warren_fibre_sleep_until(monotonic_ns() + pause_ns);
     }
 }
@@ -211,8 +319,11 @@ pid_t fibre_waits_once_for(pid_t pid, int* status, int options, rusage* usage) {
         return wait4(one, &its_status, options | WNOHANG, usage);
     });
     if (said > 0) {
-        if (WIFEXITED(its_status) || WIFSIGNALED(its_status)) {
-            own->remove(said);
+        if (WIFEXITED(its_status)) {
+            remove(*own, said, CLD_EXITED, WEXITSTATUS(its_status));
+        } else if (WIFSIGNALED(its_status)) {
+            remove(*own, said, WCOREDUMP(its_status) ? CLD_DUMPED : CLD_KILLED,
+                   WTERMSIG(its_status));
         }
         if (status != nullptr) {
             *status = its_status;
@@ -255,7 +366,7 @@ int fibre_waits_by_kind(idtype_t kind, id_t id, siginfo_t* information, int opti
                  });
     if (said > 0 && (options & WNOWAIT) == 0 &&
         (its.si_code == CLD_EXITED || its.si_code == CLD_KILLED || its.si_code == CLD_DUMPED)) {
-        own->remove(said);
+        remove(*own, said, its.si_code, its.si_status);
     }
     if (information != nullptr) {
         *information = its;
@@ -264,6 +375,63 @@ int fibre_waits_by_kind(idtype_t kind, id_t id, siginfo_t* information, int opti
 }
 
 } // namespace
+
+namespace {
+
+bool find_ended(std::uint32_t rank, siginfo_t& information) {
+    HeldChildren held(children_of_ranks[rank]);
+    for (Child& child : held.list()) {
+        information = {};
+        if (!child.told &&
+            waitid(P_PID, static_cast<id_t>(child.pid), &information,
+                   WEXITED | WNOHANG | WNOWAIT) == 0 &&
+            information.si_pid == child.pid) {
+            child.told = true;
+            return true;
+        }
+    }
+    return false;
+}
+
+} // namespace
+
+bool find_ended_child(std::uint32_t rank, siginfo_t& information) {
+    if (rank >= rank_count) {
+        return false;
+    }
+    Children& children = children_of_ranks[rank];
+    ++children.handlers;
+    const bool found = children.polls == 0 && find_ended(rank, information);
+    if (!found) {
+        --children.handlers;
+    }
+    return found;
+}
+
+void end_of_child_is_handled(std::uint32_t rank) {
+    --children_of_ranks[rank].handlers;
+}
+
+bool may_be_child_of_fibre(pid_t pid) {
+    if (being_made != 0) {
+        return true;
+    }
+    for (std::uint32_t rank = 0; rank < rank_count; ++rank) {
+        HeldChildren held(children_of_ranks[rank]);
+        if (std::any_of(held.list().begin(), held.list().end(),
+                        [&](const Child& child) { return child.pid == pid; })) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void signal_ended_children() {
+    siginfo_t information{};
+    while (children_of_caller() != nullptr && find_ended(rank_of_thread(), information)) {
+        act_on_signal(rank_of_thread(), information);
+    }
+}
 
 std::span<const warren_image_binding> child_bindings() {
     static const warren_image_binding bindings[] = {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "launch/host/actions.hpp"
+#include "launch/host/fibre_signals.hpp"
 #include "launch/host/ranks.hpp"
 
 namespace warren::launch {
@@ -47,6 +48,10 @@ void crashed(int number, siginfo_t* information, void* context) {
         is_sent && information->si_pid != 0 && information->si_pid != getpid();
     const std::uint32_t rank = is_of_others ? no_rank : rank_of_thread();
     if (rank != no_rank) {
+        // A program blocks no others that the processor raises.
+        if ((number == SIGPIPE || number == SIGABRT) && hold_back(rank, *information)) {
+            return;
+        }
         struct sigaction& own = actions().of(rank, number);
         if (is_handler(own)) {
             run_handler(own, number, information, context);

@@ -31,7 +31,10 @@
 #include "image/suitability.hpp"
 #include "launch/host/children.hpp"
 #include "launch/host/crash.hpp"
+#include "launch/host/descriptor_calls.hpp"
+#include "launch/host/fibre_signals.hpp"
 #include "launch/host/heap_calls.hpp"
+#include "launch/host/rank_timers.hpp"
 #include "launch/host/ranks.hpp"
 #include "launch/host/signals.hpp"
 #include "launch/host/standard_streams.hpp"
@@ -136,6 +139,7 @@ void ended(void* context, const warren_image_end* end) {
     }
     if (fibres() != nullptr) {
         warren_fibre_last_load();
+        end_signals_of_fibre(rank);
         close_streams(rank);
         report_end_of_fibre(rank, end->status);
         return;
@@ -241,14 +245,15 @@ warren_image* make_image(const Start& start) {
         options.error = STDERR_FILENO;
         options.flags |= WARREN_IMAGE_OWN_DESCRIPTORS;
     } else {
-        options.input = rank.input;
+        options.input = has_fibres(plan) ? first_input(start.rank) : rank.input;
         options.output = rank.output;
         options.error = rank.errors;
     }
     std::vector<warren_image_binding> bindings;
-    std::vector groups = {signal_bindings()};
+    std::vector groups = {signal_bindings(), timer_bindings()};
     if (has_fibres(plan)) {
-        groups.insert(groups.end(), {stream_bindings(), fibre_child_bindings()});
+        groups.insert(groups.end(), {stream_bindings(), descriptor_bindings(),
+                                     fibre_child_bindings(), fibre_signal_bindings()});
         if (!plan.nodes.empty() && !plan.programs[rank.program].own_allocator) {
             groups.push_back(heap_bindings());
         }

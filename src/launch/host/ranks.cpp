@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <utility>
 
 #include "base/futex.hpp"
 #include "launch/mpiexec/host_plan.hpp"
@@ -68,7 +69,20 @@ void prepare_ranks(std::uint32_t count, int reports) {
     all.running = count;
 }
 
+namespace {
+
+thread_local std::uint32_t acting_rank = no_rank;
+
+} // namespace
+
+std::uint32_t act_for(std::uint32_t rank) {
+    return std::exchange(acting_rank, rank);
+}
+
 std::uint32_t rank_of_thread() {
+    if (acting_rank != no_rank) {
+        return acting_rank;
+    }
     const process_ranks::ProcessRank* member = warren_member_current();
     return member != nullptr ? member->number : no_rank;
 }

@@ -16,6 +16,10 @@ void prepare_ranks(std::uint32_t count, int reports);
 // The rank to which the calling thread belongs, or no_rank.
 std::uint32_t rank_of_thread();
 
+// The calling thread, which runs another rank, acts for this one from now on, in a signal handler;
+// no_rank: for its own again. For whom it has acted before.
+std::uint32_t act_for(std::uint32_t rank);
+
 // Reports the start of a rank. Its thread calls this before it has descriptors of its own.
 void report_start(std::uint32_t rank);
 // The rank will run no more: closes the thread's descriptors, and ends the process with the last

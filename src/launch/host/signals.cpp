@@ -13,14 +13,19 @@
 #include <mutex>
 #include <pthread.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
+#include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "image/host_interface.hpp"
 #include "launch/host/actions.hpp"
+#include "launch/host/children.hpp"
 #include "launch/host/crash.hpp"
+#include "launch/host/fibre_signals.hpp"
 #include "launch/host/interrupted_calls.hpp"
+#include "launch/host/rank_timers.hpp"
 #include "launch/host/ranks.hpp"
+#include "runtime/fibres/api.hpp"
 
 namespace warren::launch {
 
@@ -31,22 +36,16 @@ namespace {
 constexpr int passed_on = 0x57410000;
 constexpr int code_mask = 0xffff;
 
-struct RankThread {
-    std::atomic<pid_t> id{0};
-    std::mutex timer_lock;
-    timer_t timer{}; // of alarm and setitimer
-    bool has_timer = false;
-};
-
 struct State {
     pid_t process = 0;
     bool fibres = false;
-    std::unique_ptr<RankThread[]> threads;
+    std::unique_ptr<std::atomic<pid_t>[]> threads; // the first one of each rank
     std::atomic<bool> forked{false}; // the process is a child of fork, with memory of its own
     // By signal. The ranks' actions count, not the process's; how many ranks ignore the signal, and
-    // which flags one of them has asked for. The last two under the lock.
+    // which flags one of them has asked for. All but the first under the lock.
     std::atomic<bool> dispatched[NSIG] = {};
     std::uint32_t ignoring[NSIG] = {};
+    bool watched[NSIG] = {}; // a fibre has blocked it: ignored, too, it is pending then
     int flags[NSIG] = {};
 };
 
@@ -57,14 +56,6 @@ State& state() {
 
 pid_t own_thread() {
     return static_cast<pid_t>(syscall(SYS_gettid));
-}
-
-// The rank whose first thread can be sent signals: none in a child of fork, which is a process.
-RankThread* thread_of_caller() {
-    const std::uint32_t rank = rank_of_thread();
-    return rank != no_rank && !state().fibres && getpid() == state().process
-               ? &state().threads[rank]
-               : nullptr;
 }
 
 bool is_ignored_by_default(int number) {
@@ -118,7 +109,9 @@ void deliver(std::uint32_t rank, int number, siginfo_t* information, void* conte
         if ((flags & SA_NOCLDSTOP) != 0 && is_about_stops(number, *information)) {
             return;
         }
+        const std::uint32_t former = act_for(is_running ? no_rank : rank);
         run_handler(action, number, information, context);
+        act_for(former);
         if (is_running && (flags & SA_RESTART) == 0) {
             end_interrupted_call(context);
         }
@@ -143,22 +136,97 @@ bool is_for_all(const siginfo_t& information) {
     }
 }
 
-// A fibre gets what it has a handler for; else a rank that has one.
+// The fibre that acts on a signal for all: the running one, or else another, that has a handler; if
+// none has, the default action is the process's. Best one that doesn't block it.
 std::uint32_t receiver_among_fibres(std::uint32_t running, int number) {
     const Actions& all = actions();
-    if (running != no_rank && is_handler(all.of(running, number))) {
-        return running;
-    }
-    for (std::uint32_t rank = 0; rank < all.ranks(); ++rank) {
-        if (is_handler(all.of(rank, number))) {
-            return rank;
+    for (const bool with_handler : {true, false}) {
+        for (const bool unblocked : {true, false}) {
+            const auto fits = [&](std::uint32_t rank) {
+                return (!with_handler || is_handler(all.of(rank, number))) &&
+                       (!unblocked || !blocks_signal(rank, number));
+            };
+            if (running != no_rank && fits(running)) {
+                return running;
+            }
+            for (std::uint32_t rank = 0; rank < all.ranks(); ++rank) {
+                if (fits(rank)) {
+                    return rank;
+                }
+            }
         }
     }
-    return running != no_rank ? running : 0;
+    return running;
+}
+
+// The ends of fibres' children: a signal may stand for several, which are of any rank.
+void dispatch_ends(std::uint32_t running, siginfo_t* information, void* context) {
+    bool found = false;
+    for (std::uint32_t rank = 0; rank < actions().ranks(); ++rank) {
+        siginfo_t its{};
+        while (is_handler(actions().of(rank, SIGCHLD)) && find_ended_child(rank, its)) {
+            found = true;
+            if (rank == running) { // the handler may wait for children
+                end_of_child_is_handled(rank);
+            }
+            if (!hold_back(rank, its)) {
+                deliver(rank, SIGCHLD, &its, context, true, rank == running);
+            }
+            if (rank != running) {
+                end_of_child_is_handled(rank);
+            }
+        }
+    }
+    siginfo_t there{};
+    const auto id = static_cast<id_t>(information->si_pid);
+    if (!found && !may_be_child_of_fibre(information->si_pid) &&
+        waitid(P_PID, id, &there, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        there.si_pid == information->si_pid) { // a child of a thread that is no fibre
+        const std::uint32_t rank = receiver_among_fibres(running, SIGCHLD);
+        if (rank != no_rank && !hold_back(rank, *information)) {
+            deliver(rank, SIGCHLD, information, context, false, rank == running);
+        }
+    }
+}
+
+// All fibres that wait for a signal get it. False: none does.
+bool wake_waiting_fibres(int number, const siginfo_t& information) {
+    bool woken = false;
+    for (std::uint32_t rank = 0; rank < actions().ranks(); ++rank) {
+        woken |= waits_for_signal(rank, number) && hold_back(rank, information);
+    }
+    return woken;
+}
+
+void dispatch_to_fibre(int number, siginfo_t* information, void* context) {
+    const std::uint32_t running = rank_of_thread();
+    std::uint32_t rank = owner_of_timer(*information);
+    bool own = false;
+    if (rank == no_rank && is_for_all(*information)) {
+        if (number == SIGCHLD && !is_about_stops(number, *information)) {
+            dispatch_ends(running, information, context);
+            return;
+        }
+        if (wake_waiting_fibres(number, *information)) {
+            return;
+        }
+        rank = receiver_among_fibres(running, number);
+    } else if (rank == no_rank) {
+        own = running != no_rank; // else a thread of the host's, for a fibre's timer
+        rank = own ? running : receiver_among_fibres(running, number);
+    }
+    if (rank != no_rank && !hold_back(rank, *information)) {
+        deliver(rank, number, information, context, own, rank == running);
+    }
 }
 
 void dispatch(int number, siginfo_t* information, void* context) {
     const int error = errno;
+    if (state().fibres && getpid() == state().process) {
+        dispatch_to_fibre(number, information, context);
+        errno = error;
+        return;
+    }
     const std::uint32_t running = rank_of_thread();
     std::uint32_t rank = running;
     bool own = true;
@@ -168,23 +236,15 @@ void dispatch(int number, siginfo_t* information, void* context) {
         own = false;
     } else if (is_for_all(*information) && getpid() == state().process) {
         own = false;
-        if (state().fibres) {
-            rank = receiver_among_fibres(rank, number);
-        } else {
-            siginfo_t copy = *information;
-            copy.si_errno = passed_on | (information->si_code & code_mask);
-            copy.si_code = SI_QUEUE;
-            for (std::uint32_t other = 0; other < actions().ranks(); ++other) {
-                const pid_t thread = state().threads[other].id.load(std::memory_order_relaxed);
-                if (other != rank && thread != 0) {
-                    syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, number, &copy);
-                }
+        siginfo_t copy = *information;
+        copy.si_errno = passed_on | (information->si_code & code_mask);
+        copy.si_code = SI_QUEUE;
+        for (std::uint32_t other = 0; other < actions().ranks(); ++other) {
+            const pid_t thread = state().threads[other].load(std::memory_order_relaxed);
+            if (other != rank && thread != 0) {
+                syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, number, &copy);
             }
         }
-    }
-    if (rank == no_rank && state().fibres) { // a thread of the host's, for a fibre's timer
-        rank = receiver_among_fibres(rank, number);
-        own = false;
     }
     if (rank != no_rank) {
         deliver(rank, number, information, context, own, rank == running);
@@ -201,7 +261,7 @@ void install_for_all(int number) {
         if (number == SIGPIPE) { // of the others, processors raise some that can't be ignored
             watch_for_crash(number, all_ignore);
         }
-    } else if (all_ignore) {
+    } else if (all_ignore && !state().watched[number]) {
         ignore_for_process(number);
     } else {
         install(number, SA_RESTART | state().flags[number]);
@@ -233,6 +293,30 @@ void take_signal(int number, std::uint32_t rank, const struct sigaction& wanted)
     own = wanted;
     state().flags[number] |= wanted.sa_flags & SA_ONSTACK;
     install_for_all(number);
+}
+
+// The dispatcher gets the signal from now on, also if all ranks ignore it.
+void watch_signal(int number) {
+    const std::lock_guard guard(actions().lock);
+    if (state().watched[number]) {
+        return;
+    }
+    state().watched[number] = true;
+    if (!state().dispatched[number].load(std::memory_order_relaxed)) {
+        struct sigaction former {};
+        sigaction(number, nullptr, &former);
+        for (std::uint32_t one = 0; is_ignored(former) && one < actions().ranks(); ++one) {
+            actions().of(one, number).sa_handler = SIG_IGN;
+        }
+        state().ignoring[number] = is_ignored(former) ? actions().ranks() : 0;
+        state().dispatched[number].store(true, std::memory_order_relaxed);
+    }
+    install(number, SA_RESTART | state().flags[number]);
+}
+
+void deliver_in_fibre(std::uint32_t rank, siginfo_t& information) {
+    ucontext_t context{};
+    deliver(rank, information.si_signo, &information, &context, true, false);
 }
 
 // The child of a vfork, which has its parent's memory but actions of its own until it executes a
@@ -366,19 +450,21 @@ pid_t other_receiver(int number) {
     return own_thread();
 }
 
-// A signal that a rank sends to its process reaches that rank alone. A fibre's blocked signals are
-// a worker's: then the signal goes to the process.
+// A signal that a rank sends to its process reaches that rank alone.
 bool send_to_rank(int number, int code, sigval value, int& result) {
+    const std::uint32_t rank = rank_of_thread();
     sigset_t blocked;
     pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
-    if (rank_of_thread() == no_rank || getpid() != state().process || !Actions::has(number)) {
+    if (rank == no_rank || getpid() != state().process || !Actions::has(number)) {
         return false;
     }
     pid_t thread = own_thread();
-    if (sigismember(&blocked, number) == 1) {
-        if (state().fibres) {
-            return false;
-        }
+    const bool in_kernel = sigismember(&blocked, number) == 1;
+    const bool is_fibre = state().fibres && warren_fibre_is_one();
+    if (is_fibre && in_kernel) { // since the process began
+        return false;
+    }
+    if (in_kernel || (is_fibre && blocks_signal(rank, number))) {
         thread = other_receiver(number);
         if (code == SI_USER) {
             result = static_cast<int>(syscall(SYS_tgkill, getpid(), thread, number));
@@ -409,104 +495,42 @@ int queue_signal(pid_t process, int number, sigval value) {
                : sigqueue(process, number, value);
 }
 
-timespec of_timeval(const timeval& time) {
-    return {.tv_sec = time.tv_sec, .tv_nsec = 1000 * time.tv_usec};
-}
-
-itimerval to_itimerval(const itimerspec& times) {
-    constexpr long least = 999; // rounded up: a timer that runs isn't 0
-    const auto convert = [](const timespec& time) {
-        const long us = (time.tv_nsec + least) / 1000;
-        return timeval{.tv_sec = time.tv_sec + us / 1000000, .tv_usec = us % 1000000};
-    };
-    return {.it_interval = convert(times.it_interval), .it_value = convert(times.it_value)};
-}
-
-// A timer that signals the rank's first thread.
-bool make_timer(RankThread& thread) {
-    if (!thread.has_timer) {
-        sigevent event{};
-        event.sigev_notify = SIGEV_THREAD_ID;
-        event.sigev_signo = SIGALRM;
-        event._sigev_un._tid = thread.id.load(std::memory_order_relaxed);
-        thread.has_timer = timer_create(CLOCK_MONOTONIC, &event, &thread.timer) == 0;
-    }
-    return thread.has_timer;
-}
-
-int set_timer(__itimer_which_t which, const itimerval* wanted, itimerval* former) {
-    RankThread* thread = which == ITIMER_REAL ? thread_of_caller() : nullptr;
-    if (thread == nullptr) {
-        return setitimer(which, wanted, former);
-    }
-    const std::lock_guard guard(thread->timer_lock);
-    const itimerval none{};
-    const itimerval& set = wanted != nullptr ? *wanted : none;
-    const itimerspec times{of_timeval(set.it_interval), of_timeval(set.it_value)};
-    itimerspec before{};
-    if (!make_timer(*thread) || timer_settime(thread->timer, 0, &times, &before) != 0) {
-        return -1;
-    }
-    if (former != nullptr) {
-        *former = to_itimerval(before);
-    }
-    return 0;
-}
-
-int get_timer(__itimer_which_t which, itimerval* value) {
-    RankThread* thread = which == ITIMER_REAL ? thread_of_caller() : nullptr;
-    if (thread == nullptr) {
-        return getitimer(which, value);
-    }
-    const std::lock_guard guard(thread->timer_lock);
-    itimerspec times{};
-    if (thread->has_timer && timer_gettime(thread->timer, &times) != 0) {
-        return -1;
-    }
-    *value = to_itimerval(times);
-    return 0;
-}
-
-// Whole seconds, of which a part counts as one.
-unsigned set_alarm(unsigned seconds) {
-    const itimerval wanted{.it_interval = {}, .it_value = {.tv_sec = seconds, .tv_usec = 0}};
-    itimerval former{};
-    if (set_timer(ITIMER_REAL, &wanted, &former) != 0) {
-        return 0;
-    }
-    constexpr long half_us = 500000;
-    const long whole = former.it_value.tv_sec;
-    const bool up =
-        former.it_value.tv_usec >= half_us || (whole == 0 && former.it_value.tv_usec > 0);
-    return static_cast<unsigned>(whole + (up ? 1 : 0));
-}
-
-useconds_t set_short_alarm(useconds_t value, useconds_t interval) {
-    constexpr useconds_t second = 1000000;
-    const auto convert = [](useconds_t us) {
-        return timeval{.tv_sec = us / second, .tv_usec = static_cast<suseconds_t>(us % second)};
-    };
-    const itimerval wanted{.it_interval = convert(interval), .it_value = convert(value)};
-    itimerval former{};
-    return set_timer(ITIMER_REAL, &wanted, &former) != 0
-               ? static_cast<useconds_t>(-1)
-               : static_cast<useconds_t>(former.it_value.tv_sec * second + former.it_value.tv_usec);
-}
-
 } // namespace
 
 void prepare_signals(std::uint32_t ranks, bool fibres) {
     actions().prepare(ranks);
     state().process = getpid();
     state().fibres = fibres;
-    state().threads = std::make_unique<RankThread[]>(fibres ? 0 : ranks);
+    state().threads = std::make_unique<std::atomic<pid_t>[]>(ranks);
+    prepare_timers(ranks, fibres);
+    if (fibres) {
+        prepare_fibre_signals(ranks, {deliver_in_fibre, watch_signal});
+    }
     pthread_atfork(nullptr, nullptr, [] { state().forked.store(true, std::memory_order_relaxed); });
     warren_image_watch_exec(ignores_for_itself, pass_ignored_on);
 }
 
+void act_on_signal(std::uint32_t rank, siginfo_t& information) {
+    if (!hold_back(rank, information)) {
+        deliver_in_fibre(rank, information);
+    }
+}
+
+void end_signals_of_fibre(std::uint32_t rank) {
+    end_timer(rank);
+    const std::lock_guard guard(actions().lock);
+    for (int number = 1; number < NSIG; ++number) {
+        struct sigaction& action = actions().of(rank, number);
+        if (is_handler(action)) {
+            action = {};
+        }
+    }
+}
+
 void note_thread(std::uint32_t rank) {
     if (!state().fibres) {
-        state().threads[rank].id.store(own_thread(), std::memory_order_relaxed);
+        state().threads[rank].store(own_thread(), std::memory_order_relaxed);
+        note_timer_thread(rank, own_thread());
     }
 }
 
@@ -525,10 +549,6 @@ std::span<const warren_image_binding> signal_bindings() {
         {"gsignal", reinterpret_cast<void*>(&send_to_self)},
         {"kill", reinterpret_cast<void*>(&send_signal)},
         {"sigqueue", reinterpret_cast<void*>(&queue_signal)},
-        {"setitimer", reinterpret_cast<void*>(&set_timer)},
-        {"getitimer", reinterpret_cast<void*>(&get_timer)},
-        {"alarm", reinterpret_cast<void*>(&set_alarm)},
-        {"ualarm", reinterpret_cast<void*>(&set_short_alarm)},
     };
     return bindings;
 }

@@ -10,10 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <pthread.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -93,22 +90,6 @@ int real(int descriptor) {
     return number < 0 ? descriptor : own->place[number].load(std::memory_order_relaxed);
 }
 
-ssize_t read_some(int descriptor, void* data, std::size_t bytes) {
-    return read(real(descriptor), data, bytes);
-}
-
-ssize_t write_some(int descriptor, const void* data, std::size_t bytes) {
-    return write(real(descriptor), data, bytes);
-}
-
-ssize_t read_pieces(int descriptor, const iovec* pieces, int count) {
-    return readv(real(descriptor), pieces, count);
-}
-
-ssize_t write_pieces(int descriptor, const iovec* pieces, int count) {
-    return writev(real(descriptor), pieces, count);
-}
-
 // Closes what a place held, once the rank has given it up. (The host writes its own messages to the
 // descriptors that it was started with.)
 void empty(const Streams& streams, int number, int place) {
@@ -158,6 +139,9 @@ int give_up(Streams& own, int number) {
         errno = EBADF;
         return -1;
     }
+    if (number == STDIN_FILENO) {
+        warren_image_set_input(-1); // another file may have the number soon
+    }
     empty(own, number, place);
     return 0;
 }
@@ -194,7 +178,7 @@ int close_one(int descriptor) {
         return -1;
     }
     if (own == nullptr) {
-        return close(descriptor);
+        return warren_image_close_file(descriptor);
     }
     if (descriptor > 0) {
         stop_sharing(*own); // or else its streams, not closed, go on to write there
@@ -221,6 +205,7 @@ int close_several(unsigned first, unsigned last, int flags) {
     for (unsigned one = first; one <= last && one <= 2; ++one) {
         close_one(static_cast<int>(one));
     }
+    warren_image_forget_files(std::max(first, 3U), last); // which may close a place of its own
     const std::lock_guard guard(places_lock);
     unsigned gap = std::max(first, 3U);
     for (unsigned one = gap; one <= last && one < of_host_size; ++one) {
@@ -279,7 +264,7 @@ int duplicate_as(int from, int to, int flags) {
         return -1;
     }
     if (number < 0) {
-        return from == to && flags == 0 ? dup2(real(from), to) : dup3(real(from), to, flags);
+        return warren_image_duplicate_file(real(from), to, flags);
     }
     if (from == to) {
         return fcntl(real(from), F_GETFD) < 0 ? -1 : to;
@@ -301,7 +286,9 @@ int duplicate_as(int from, int to, int flags) {
         return -1;
     }
     keep(copy);
-    if (const int former = own->place[number].exchange(copy); former >= 0) {
+    const int former = own->place[number].exchange(copy);
+    warren_image_set_input(copy); // the only number without a reserved place
+    if (former >= 0) {
         empty(*own, number, former);
     }
     return to;
@@ -317,42 +304,6 @@ int control(int descriptor, int command, ...) {
     void* argument = va_arg(arguments, void*); // as wide as any
     va_end(arguments);
     return warren_image_control_file(real(descriptor), command, argument);
-}
-
-int control_device(int descriptor, unsigned long request, ...) {
-    va_list arguments;
-    va_start(arguments, request);
-    void* argument = va_arg(arguments, void*);
-    va_end(arguments);
-    return ioctl(real(descriptor), request, argument);
-}
-
-int is_terminal(int descriptor) {
-    return isatty(real(descriptor));
-}
-
-int describe(int descriptor, struct stat* status) {
-    return fstat(real(descriptor), status);
-}
-
-off_t move_to(int descriptor, off_t offset, int from) {
-    return lseek(real(descriptor), offset, from);
-}
-
-int synchronise(int descriptor) {
-    return fsync(real(descriptor));
-}
-
-int print_list(int descriptor, const char* format, va_list arguments) {
-    return vdprintf(real(descriptor), format, arguments);
-}
-
-int print(int descriptor, const char* format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    const int count = vdprintf(real(descriptor), format, arguments);
-    va_end(arguments);
-    return count;
 }
 
 // In a child of fork: the descriptors are its own.
@@ -411,18 +362,35 @@ void prepare_streams(const HostPlan& plan) {
     warren_image_keep_descriptors(keep_file);
 }
 
-int place_of_standard(int number) {
-    return real(number);
+int real_descriptor(int descriptor) {
+    return real(descriptor);
+}
+
+int first_input(std::uint32_t rank) {
+    return all_streams[rank].place[0].load(std::memory_order_relaxed);
+}
+
+int add_own_streams(posix_spawn_file_actions_t* actions) {
+    int error = 0;
+    for (int number = 0; error == 0 && number < 3; ++number) {
+        const int place = real(number);
+        if (place < 0) {
+            error = posix_spawn_file_actions_addclose(actions, number);
+        } else if (place != number) {
+            error = posix_spawn_file_actions_adddup2(actions, place, number);
+        }
+    }
+    return error;
+}
+
+int number_of_descriptor(int descriptor) {
+    const Streams* own = streams_of_caller();
+    const int number = own != nullptr ? number_of(*own, descriptor) : -1;
+    return number < 0 ? descriptor : number;
 }
 
 std::span<const warren_image_binding> stream_bindings() {
     static const warren_image_binding bindings[] = {
-        {"read", reinterpret_cast<void*>(&read_some)},
-        {"__read", reinterpret_cast<void*>(&read_some)},
-        {"write", reinterpret_cast<void*>(&write_some)},
-        {"__write", reinterpret_cast<void*>(&write_some)},
-        {"readv", reinterpret_cast<void*>(&read_pieces)},
-        {"writev", reinterpret_cast<void*>(&write_pieces)},
         {"close_range", reinterpret_cast<void*>(&close_several)},
         {"closefrom", reinterpret_cast<void*>(&close_from)},
         {"close", reinterpret_cast<void*>(&close_one)},
@@ -432,19 +400,10 @@ std::span<const warren_image_binding> stream_bindings() {
         {"dup3", reinterpret_cast<void*>(&duplicate_as)},
         {"fcntl", reinterpret_cast<void*>(&control)},
         {"fcntl64", reinterpret_cast<void*>(&control)},
-        {"ioctl", reinterpret_cast<void*>(&control_device)},
-        {"isatty", reinterpret_cast<void*>(&is_terminal)},
-        {"fstat", reinterpret_cast<void*>(&describe)},
-        {"fstat64", reinterpret_cast<void*>(&describe)},
-        {"lseek", reinterpret_cast<void*>(&move_to)},
-        {"lseek64", reinterpret_cast<void*>(&move_to)},
-        {"fsync", reinterpret_cast<void*>(&synchronise)},
         {"fclose", reinterpret_cast<void*>(&close_stream)},
         {"fdopen", reinterpret_cast<void*>(&open_descriptor)},
         {"freopen", reinterpret_cast<void*>(&reopen)},
         {"freopen64", reinterpret_cast<void*>(&reopen)},
-        {"dprintf", reinterpret_cast<void*>(&print)},
-        {"vdprintf", reinterpret_cast<void*>(&print_list)},
     };
     return bindings;
 }

@@ -2,18 +2,19 @@
 //
 // The descriptors of a process are all its kernel threads', which fibres move among. So a rank's
 // pipes keep the numbers that they have in the host, and the calls of its program that name 0, 1 or
-// 2 get those instead: reading, writing, closing, asking, duplicating. A child that a rank forks
-// has them as 0, 1 and 2. All other descriptors, and the working directory, are all ranks'. Where
-// descriptors are scarce, neighbours share their pipes; one that redirects its output gets places
-// of its own. What a rank closes is never the host's, nor a file that its loader has read. (A
-// library that nobody has loaded before, or that the system's loader loads, may be closed while it
-// is being opened.)
+// 2 get those instead: closing and duplicating here, all others in descriptor_calls.hpp. A child
+// that a rank forks has them as 0, 1 and 2. All other descriptors, and the working directory, are
+// all ranks'. Where descriptors are scarce, neighbours share their pipes; one that redirects its
+// output gets places of its own. What a rank closes is never the host's, nor a file that its loader
+// has read. (A library that nobody has loaded before, or that the system's loader loads, may be
+// closed while it is being opened.)
 //
 // Thread rule: prepare_streams before there are ranks; close_streams by the rank's end.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <spawn.h>
 
 #include "launch/mpiexec/host_plan.hpp"
 #include "warren/image.h"
@@ -22,8 +23,15 @@ namespace warren::launch {
 
 void prepare_streams(const HostPlan& plan);
 
-// The process's descriptor that the calling rank's program has as `number` (0 to 2); -1: closed.
-int place_of_standard(int number);
+// The process's descriptor that the calling rank's program means by this number; -1: closed.
+int real_descriptor(int descriptor);
+// What the rank's standard input is at first.
+int first_input(std::uint32_t rank);
+// A child that is started by these actions has the calling rank's descriptors as 0, 1 and 2. An
+// error number, or 0.
+int add_own_streams(posix_spawn_file_actions_t* actions);
+// The number by which the calling rank's program knows a descriptor of the process.
+int number_of_descriptor(int descriptor);
 
 // Replacements for the C library's functions.
 std::span<const warren_image_binding> stream_bindings();

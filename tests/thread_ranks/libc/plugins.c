@@ -46,9 +46,60 @@ static void local_symbols(const char* first, const char* second) {
 static void undefined_functions(const char* first) {
     expect(dlopen(first, RTLD_NOW) == NULL);
     const char* error = dlerror();
-    expect(error != NULL && strstr(error, "undefined symbol: ") != NULL);
+    char expected[4096];
+    snprintf(expected, sizeof expected, "%s: undefined symbol: ", first);
+    expect(error != NULL && strncmp(error, expected, strlen(expected)) == 0);
+    expect(error != NULL && strchr(error, '(') == NULL);
     expect(dlerror() == NULL);
     expect(dlopen(first, 0) == NULL && dlerror() != NULL);
+}
+
+static void expect_error(const char* expected) {
+    const char* error = dlerror();
+    expect(error != NULL && strcmp(error, expected) == 0);
+    if (error != NULL && strcmp(error, expected) != 0) {
+        dprintf(2, "%s\n", error);
+    }
+}
+
+/* The texts that programs know. */
+static void messages(const char* program, const char* library) {
+    char expected[4096], path[100];
+    expect(dlopen("/no/such/library.so", RTLD_NOW) == NULL);
+    expect_error("/no/such/library.so: cannot open shared object file: No such file or directory");
+    expect(dlopen("libnosuch.so.7", RTLD_NOW) == NULL);
+    expect_error("libnosuch.so.7: cannot open shared object file: No such file or directory");
+    expect(dlopen("/etc", RTLD_NOW) == NULL);
+    expect_error("/etc: cannot read file data: Is a directory");
+    expect(dlopen("libnosuch.so.7", 0) == NULL);
+    expect_error("libnosuch.so.7: invalid mode for dlopen(): Invalid argument");
+    snprintf(path, sizeof path, "/tmp/warren-plugin.%d.%d", (int)getpid(), world_rank);
+    FILE* file = fopen(path, "w");
+    fputs("short", file);
+    fflush(file);
+    expect(dlopen(path, RTLD_NOW) == NULL);
+    snprintf(expected, sizeof expected, "%s: file too short", path);
+    expect_error(expected);
+    for (int i = 0; i < 100; ++i) {
+        fputs("no library ", file);
+    }
+    fclose(file);
+    expect(dlopen(path, RTLD_NOW) == NULL);
+    snprintf(expected, sizeof expected, "%s: invalid ELF header", path);
+    expect_error(expected);
+    unlink(path);
+    void* one = dlopen(library, RTLD_LAZY);
+    expect(one != NULL && dlsym(one, "nosuch") == NULL);
+    snprintf(expected, sizeof expected, "%s: undefined symbol: nosuch", library);
+    expect_error(expected);
+    dlclose(one);
+    expect(dlsym(RTLD_DEFAULT, "nosuch") == NULL);
+    snprintf(expected, sizeof expected, "%s: undefined symbol: nosuch", program);
+    expect_error(expected);
+    expect(dlvsym(RTLD_DEFAULT, "printf", "NO_SUCH_1") == NULL);
+    snprintf(expected, sizeof expected, "%s: undefined symbol: printf, version NO_SUCH_1", program);
+    expect_error(expected);
+    expect(dlopen("", RTLD_NOW) == dlopen(NULL, RTLD_NOW));
 }
 
 static void own_symbols_first(const char* first) {
@@ -106,6 +157,7 @@ int main(int argc, char** argv) {
     }
     local_symbols(argv[1], argv[2]);
     undefined_functions(argv[1]);
+    messages(argv[0], argv[2]);
     own_symbols_first(argv[1]);
     names();
     libraries_that_stay(argv[1]);

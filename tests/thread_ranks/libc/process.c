@@ -2,6 +2,7 @@
    program's file and arguments. */
 #define _GNU_SOURCE
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/times.h>
 #include <sys/wait.h>
@@ -76,6 +78,88 @@ static void locks(void) {
     long count = 0;
     expect(pread(file, &count, sizeof count, 0) == sizeof count && count == 100L * world_size);
     together();
+    close(file);
+    unlink(path);
+}
+
+static void close_somehow(int file, int how) {
+    if (how == 0) {
+        close(file);
+    } else if (how == 1) {
+        fclose(fdopen(file, "r"));
+    } else if (how == 2) {
+        expect(dup2(STDERR_FILENO, file) == file && close(file) == 0);
+    } else {
+        expect(close_range((unsigned)file, (unsigned)file, 0) == 0);
+    }
+}
+
+/* The locks of all descriptors by which a rank has opened a file are one, and end with the first
+   that it closes. */
+static void locks_of_several_descriptors(void) {
+    int first = (int)getpid();
+    char path[60];
+    MPI_Bcast(&first, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    snprintf(path, sizeof path, "/tmp/warren-closes.%d", first);
+    if (world_rank == 0) {
+        close(open(path, O_CREAT | O_RDWR | O_TRUNC, 0600));
+    }
+    together();
+    const int file = open(path, O_RDWR);
+    const int to_read = open(path, O_RDONLY);
+    together();
+    if (world_rank == 0) {
+        const int before = dup(file);
+        close(before);
+        expect(lock_bytes(file, F_SETLK, F_WRLCK, 0, 100) == 0);
+        expect(lock_bytes(to_read, F_SETLK, F_WRLCK, 0, 10) != 0); /* it can't be written */
+        expect(lock_bytes(to_read, F_SETLK, F_RDLCK, 50, 50) == 0);
+        expect(lock_bytes(to_read, F_GETLK, F_WRLCK, 0, 100) == F_UNLCK);
+        const int next = dup(file);
+        expect(next == before); /* programs may know which number comes next */
+        expect(lock_bytes(file, F_SETLK, F_WRLCK, 0, 100) == 0);
+        close(next);
+        expect(lock_bytes(file, F_SETLK, F_WRLCK, 0, 100) == 0);
+    }
+    together();
+    for (int how = 0; how < 4; ++how) {
+        if (world_rank == 1) {
+            expect(lock_bytes(file, F_SETLK, F_WRLCK, 60, 1) != 0);
+        }
+        together();
+        if (world_rank == 0) {
+            close_somehow(open(path, O_RDONLY), how);
+        }
+        together();
+        if (world_rank == 1) { /* nobody has it any more */
+            expect(lock_bytes(file, F_SETLK, F_WRLCK, 60, 1) == 0);
+            expect(lock_bytes(file, F_SETLK, F_UNLCK, 60, 1) == 0);
+        }
+        together();
+        if (world_rank == 0) {
+            if (how == 2) {
+                expect(lseek(file, 50, SEEK_SET) == 50 && lockf(file, F_LOCK, 20) == 0);
+            } else {
+                expect(lock_bytes(file, F_SETLK, F_WRLCK, 0, 100) == 0);
+            }
+        }
+        together();
+    }
+    if (world_rank == 0) { /* a child has none of them, and takes none away */
+        const pid_t child = fork();
+        if (child == 0) {
+            close(open(path, O_RDONLY));
+            _exit(lock_bytes(file, F_SETLK, F_WRLCK, 60, 1) == 0 ? 7 : 0);
+        }
+        int status = -1;
+        expect(waitpid(child, &status, 0) == child && status == 0);
+    }
+    together();
+    if (world_rank == 1) {
+        expect(lock_bytes(file, F_GETLK, F_WRLCK, 60, 1) == F_WRLCK);
+    }
+    together();
+    close(to_read);
     close(file);
     unlink(path);
 }
@@ -160,6 +244,27 @@ static void program(const char* given) {
     FILE* stream = fopen("/proc/self/comm", "r");
     expect(fgets(words, sizeof words, stream) == words && strcmp(words, "process\n") == 0);
     fclose(stream);
+    stream = fopen("/proc/self/status", "r");
+    expect(fgets(words, sizeof words, stream) == words && strcmp(words, "Name:\tprocess\n") == 0);
+    expect(fgets(words, sizeof words, stream) == words && strncmp(words, "Umask:", 6) == 0);
+    fclose(stream);
+    int number = 0;
+    stream = fopen("/proc/self/stat", "r");
+    expect(fscanf(stream, "%d (%15[^)]) %c", &number, words, words + 20) == 3);
+    expect(number == (int)getpid() && strcmp(words, "process") == 0);
+    fclose(stream);
+    char name[16] = "";
+    expect(prctl(PR_GET_NAME, name) == 0 && strcmp(name, "process") == 0);
+    snprintf(words, sizeof words, "a much longer name %d", world_rank);
+    expect(pthread_setname_np(pthread_self(), words) == ERANGE);
+    snprintf(words, sizeof words, "name %d", world_rank);
+    expect(prctl(PR_SET_NAME, words) == 0);
+    together();
+    expect(pthread_getname_np(pthread_self(), name, sizeof name) == 0 && strcmp(name, words) == 0);
+    strcat(words, "\n");
+    stream = fopen("/proc/self/comm", "r");
+    expect(fgets(link, sizeof link, stream) == link && strcmp(link, words) == 0);
+    fclose(stream);
     stream = fopen("/proc/self/exe", "r");
     FILE* same = fopen(own, "r");
     fseek(stream, 0, SEEK_END);
@@ -183,8 +288,24 @@ int main(int argc, char** argv) {
     begin(&argc, &argv);
     own_thread();
     locks();
+    locks_of_several_descriptors();
     times_of_ranks();
     program(argv[0]);
     together();
-    return finish();
+    /* The locks of a rank end with it. */
+    char path[60];
+    int first = (int)getpid();
+    MPI_Bcast(&first, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    snprintf(path, sizeof path, "/tmp/warren-ends.%d", first);
+    const int file = open(path, O_CREAT | O_RDWR, 0600);
+    if (world_rank == 0) {
+        expect(lock_bytes(file, F_SETLK, F_WRLCK, 0, 100) == 0);
+    }
+    together();
+    finish();
+    if (world_rank == 1) {
+        expect(lock_bytes(file, F_SETLKW, F_WRLCK, 0, 100) == 0);
+        unlink(path);
+    }
+    return failures != 0;
 }

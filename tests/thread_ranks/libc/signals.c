@@ -171,6 +171,117 @@ static void interrupted_calls(void) {
     together();
 }
 
+static sigset_t only(int number) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, number);
+    return set;
+}
+
+static void blocked_signals(void) {
+    calls = 0;
+    signal(SIGUSR1, count);
+    const sigset_t set = only(SIGUSR1);
+    sigset_t now, former;
+    if (world_rank % 2 == 0) {
+        expect(sigprocmask(SIG_BLOCK, &set, &former) == 0 && !sigismember(&former, SIGUSR1));
+    }
+    together();
+    raise(SIGUSR1);
+    raise(SIGUSR1);
+    expect(calls == (world_rank % 2 == 0 ? 0 : 2));
+    expect(sigpending(&now) == 0 && sigismember(&now, SIGUSR1) == (world_rank % 2 == 0));
+    expect(pthread_sigmask(SIG_BLOCK, NULL, &now) == 0);
+    expect(sigismember(&now, SIGUSR1) == (world_rank % 2 == 0));
+    const pid_t child = fork(); /* it blocks the same, and has nothing pending */
+    if (child == 0) {
+        calls = 0;
+        raise(SIGUSR1);
+        _exit(calls == (world_rank % 2 == 0 ? 0 : 1) ? 5 : 6);
+    }
+    int status = 0;
+    expect(waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 5);
+    expect(sigprocmask(SIG_UNBLOCK, &set, NULL) == 0);
+    expect(calls == (world_rank % 2 == 0 ? 1 : 2));
+    together();
+}
+
+static void waits_for_signals(void) {
+    const sigset_t set = only(SIGUSR2);
+    const sigset_t queued = only(SIGRTMIN + 2);
+    sigset_t former;
+    int number = 0;
+    siginfo_t information;
+    expect(sigprocmask(SIG_BLOCK, &set, &former) == 0);
+    expect(sigprocmask(SIG_BLOCK, &queued, NULL) == 0);
+    together();
+    raise(SIGUSR2);
+    together();
+    expect(sigwait(&set, &number) == 0 && number == SIGUSR2);
+    const struct timespec short_time = {0, 20000000};
+    errno = 0;
+    expect(sigtimedwait(&set, &information, &short_time) == -1 && errno == EAGAIN);
+    union sigval sent;
+    for (int i = 0; i < 3; ++i) {
+        sent.sival_int = 10 * world_rank + i;
+        expect(sigqueue(getpid(), SIGRTMIN + 2, sent) == 0);
+    }
+    together();
+    for (int i = 0; i < 3; ++i) {
+        memset(&information, 0, sizeof information);
+        expect(sigwaitinfo(&queued, &information) == SIGRTMIN + 2);
+        expect(information.si_value.sival_int == 10 * world_rank + i);
+    }
+    expect(sigprocmask(SIG_SETMASK, &former, NULL) == 0);
+    together();
+}
+
+/* Every rank waits for its own child's end, and for its own timer. (Threads hear of the ends of all
+   ranks' children.) */
+static void waits_for_handlers(int has_own) {
+    calls = 0;
+    value = 0;
+    const sigset_t set = only(SIGCHLD);
+    sigset_t former;
+    expect(sigprocmask(SIG_BLOCK, &set, &former) == 0);
+    signal(SIGCHLD, count);
+    together();
+    const pid_t child = fork();
+    if (child == 0) {
+        usleep(world_rank * 1000);
+        _exit(0);
+    }
+    while (calls == 0) {
+        errno = 0;
+        expect(sigsuspend(&former) == -1 && errno == EINTR);
+    }
+    expect(waitpid(child, NULL, 0) == child);
+    expect(sigprocmask(SIG_SETMASK, &former, NULL) == 0);
+    expect(has_own ? calls == 100 : calls >= 100);
+    const pid_t other = fork();
+    if (other == 0) {
+        _exit(0);
+    }
+    expect(waitpid(other, NULL, 0) == other);
+    expect(has_own ? calls == 200 : calls >= 200); /* the handler comes before the answer */
+    if (has_own && calls != 200) {
+        dprintf(2, "%d calls\n", (int)calls);
+    }
+    signal(SIGCHLD, SIG_DFL);
+    together();
+    calls = 0;
+    handle(SIGALRM, note);
+    struct itimerval times;
+    memset(&times, 0, sizeof times);
+    times.it_value.tv_usec = times.it_interval.tv_usec = 20000 + 1000 * world_rank;
+    expect(setitimer(ITIMER_REAL, &times, NULL) == 0);
+    errno = 0;
+    expect(pause() == -1 && errno == EINTR && calls >= 1);
+    memset(&times, 0, sizeof times);
+    expect(setitimer(ITIMER_REAL, &times, NULL) == 0);
+    together();
+}
+
 static void own_timers(void) {
     calls = 0;
     handle(SIGALRM, note);
@@ -193,6 +304,11 @@ static void own_timers(void) {
     together();
     expect(alarm(0) == (world_rank == 0 ? 0 : 100));
     expect(calls == 0);
+}
+
+static void timers_that_are_made(void) {
+    calls = 0;
+    handle(SIGRTMIN + 1, note);
     struct sigevent event;
     memset(&event, 0, sizeof event);
     event.sigev_notify = SIGEV_SIGNAL;
@@ -235,9 +351,13 @@ int main(int argc, char** argv) {
     handlers_for_once();
     defaults_in_children();
     handlers_that_jump();
+    blocked_signals();
+    waits_for_signals();
+    waits_for_handlers(strcmp(argv[1], "threads") != 0);
+    own_timers();
     if (strcmp(argv[1], "fibres") != 0) {
         interrupted_calls();
-        own_timers();
+        timers_that_are_made();
         value = strcmp(argv[1], "processes") == 0 ? -1 : 0;
         signals_from_outside();
     }

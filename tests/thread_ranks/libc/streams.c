@@ -74,6 +74,27 @@ static void flushing(void) {
     fclose(lines);
 }
 
+/* The C library writes what streams to files hold, and forgets to say how long those to memory are;
+   POSIX asks for it. */
+static void memory_streams(int is_process) {
+    char* text = NULL;
+    size_t bytes = 99;
+    FILE* memory = open_memstream(&text, &bytes);
+    fputs("abcdef", memory);
+    expect(fflush(NULL) == 0);
+    expect(is_process || (bytes == 6 && text != NULL && strcmp(text, "abcdef") == 0));
+    expect(fflush(memory) == 0 && bytes == 6);
+    expect(fseek(memory, 2, SEEK_SET) == 0 && fflush(NULL) == 0);
+    expect(is_process || bytes == 2);
+    fclose(memory);
+    free(text);
+    char place[20] = "..........";
+    memory = fmemopen(place, sizeof place, "w");
+    fputs("abc", memory);
+    expect(fflush(NULL) == 0 && strcmp(place, "abc") == 0);
+    fclose(memory);
+}
+
 static int has_bytes(int descriptor) {
     struct pollfd asked = {descriptor, POLLIN, 0};
     return poll(&asked, 1, 0) == 1;
@@ -134,6 +155,7 @@ int main(int argc, char** argv) {
         unlink(path);
     }
     flushing();
+    memory_streams(strcmp(argv[1], "processes") == 0);
     prompts();
     unbuffered();
     /* The end waits for no stream in which somebody reads (a process's does with later versions of

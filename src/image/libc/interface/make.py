@@ -118,7 +118,7 @@ class Library:
 def own_functions():
     own = set(re.findall(r'\{"([^"]+)",', (HERE.parent / "substitutes.cpp").read_text()))
     for path in (SOURCE / "launch" / "host").glob("*.cpp"):
-        own |= set(re.findall(r'\{"([^"]+)", reinterpret_cast<void\*>', path.read_text()))
+        own |= set(re.findall(r'\{"([^"]+)", (?:reinterpret_cast<void\*>|erase\(|(?:one|two)_of<)', path.read_text()))
     return own
 
 
@@ -132,9 +132,10 @@ REFUSED = {"register_printf_function", "register_printf_modifier", "register_pri
 
 # What is the image's in part, or for ranks that are threads only (launch/host/signals.cpp).
 PARTLY_OWN = {"getrusage", "times", "posix_spawn", "posix_spawnp", "timer_create", "aio_read", "aio_read64", "aio_write",
-              "aio_write64", "lio_listio", "lio_listio64", "dup2", "dup3", "lockf", "lockf64",
+              "aio_write64", "lio_listio", "lio_listio64", "dup2", "dup3",
               "signal", "bsd_signal", "ssignal", "sigaction", "__sigaction", "sysv_signal", "__sysv_signal", "sigignore",
-              "siginterrupt", "kill", "sigqueue", "alarm", "ualarm", "setitimer", "getitimer"}
+              "siginterrupt", "kill", "sigqueue", "setitimer", "getitimer", "prctl",
+              "pthread_setname_np", "pthread_getname_np"}
 
 
 class Rules:

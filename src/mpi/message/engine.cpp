@@ -2,7 +2,9 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 
+#include "mpi/message/foreign_cells.hpp"
 #include "mpi/message/payload.hpp"
 
 namespace warren::message {
@@ -351,6 +353,35 @@ struct Engine::CountedArrivals {
     }
 };
 
+// As above, of cells of other nodes.
+struct Engine::ForeignArrivals {
+    Engine& engine;
+
+    void operator()(const transport::Arrival& arrival) const {
+        if (!may_cross_nodes(engine.core_, arrival)) [[unlikely]] {
+            refuse(arrival);
+        }
+        if (engine.core_.outbox.observed()) [[unlikely]] {
+            CountedArrivals{engine}(arrival);
+        } else {
+            Arrivals{engine}(arrival);
+        }
+    }
+
+  private:
+    [[noreturn]] void refuse(const transport::Arrival& arrival) const {
+        Core& core = engine.core_;
+        const std::string text =
+            "rank " +
+            std::to_string(core.transport.network()->endpoints().world_rank(arrival.sender)) +
+            " of another node has sent a damaged cell, of kind " +
+            std::to_string(arrival.header.kind);
+        std::fprintf(stderr, "warren: rank %u: %s\n", core.rank.world_rank, text.c_str());
+        core.rank.bootstrap().abort(node::JobEnd::fatal_error, 1, text.c_str());
+        std::_Exit(1);
+    }
+};
+
 bool Engine::progress() {
     const bool moved = core_.outbox.is_plain() ? core_.transport.poll(Arrivals{*this})
                                                : CountedArrivals::poll(*this);
@@ -386,7 +417,7 @@ bool Engine::Arrivals::go_on(Engine& engine, bool moved) {
     if (!engine.stepping_.empty()) {
         moved |= engine.stepping_.run();
         if (transport.network() != nullptr) {
-            moved |= transport.poll_network(Arrivals{engine});
+            moved |= transport.poll_network(ForeignArrivals{engine});
         }
     }
     if (!engine.withdrawals_.empty()) {

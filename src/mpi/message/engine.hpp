@@ -256,6 +256,7 @@ class Engine {
     struct Arrivals; // handler for the transport's poll()
     struct Leaving;  // the end of flush() in a job of several nodes
     struct CountedArrivals;
+    struct ForeignArrivals;
 
     // A short message through the queue.
     bool receive_queued(void* buffer, std::size_t capacity, std::size_t unit,

@@ -24,12 +24,8 @@ constexpr const char* port_key = "port";
 // What a process's first rank has on its card, before the port's address.
 struct PortCard {
     std::uint32_t ranks;
+    std::uint32_t pulse; // its place
 };
-
-// How long the watcher waits when it has no descriptor to wait for, or something waits to leave.
-constexpr timespec look_again = {.tv_sec = 0, .tv_nsec = 200'000};
-// A rank that has died is reported by its node's agent, which knows why: so long it comes first.
-constexpr useconds_t patience_us = 2'000'000;
 
 } // namespace
 
@@ -55,7 +51,8 @@ Error Network::open(const node::Segment& segment, std::uint32_t first_slot, std:
     std::unique_ptr<Network> network(new Network(segment, first_slot, ranks, std::move(names)));
     Network* const self = network.get();
     const Port::Identity identity = {.secret = segment.at(node::node_place)->secret,
-                                     .process = self->endpoints_.world_rank(first_slot)};
+                                     .process = self->endpoints_.world_rank(first_slot),
+                                     .ranks = self->endpoints_.world_size()};
     if (Error error = Port::open(
             identity, wish,
             [self](std::uint32_t process, Address& address) {
@@ -65,6 +62,7 @@ Error Network::open(const node::Segment& segment, std::uint32_t first_slot, std:
             network->port_)) {
         return error;
     }
+    network->pulse_.open(network->port_->address());
     network->stop_event_ = eventfd(0, EFD_CLOEXEC);
     if (network->stop_event_ < 0) {
         return fail(MPI_ERR_OTHER, "no descriptor for the thread that watches the network: %s",
@@ -98,7 +96,8 @@ Network::~Network() {
 // --- Addresses
 
 Error Network::publish(node::Bootstrap& of_first_rank) const {
-    const PortCard card = {.ranks = static_cast<std::uint32_t>(members_.size())};
+    const PortCard card = {.ranks = static_cast<std::uint32_t>(members_.size()),
+                           .pulse = pulse_.place()};
     std::vector<std::byte> value(sizeof card);
     std::memcpy(value.data(), &card, sizeof card);
     value.insert(value.end(), port_->address().begin(), port_->address().end());
@@ -121,7 +120,10 @@ Error Network::resolve(std::uint32_t process, Address& address) {
     if (value.size() < sizeof(PortCard)) {
         return fail(MPI_ERR_OTHER, "the address of rank %u is damaged", process);
     }
-    address.assign(value.begin() + sizeof(PortCard), value.end());
+    PortCard card;
+    std::memcpy(&card, value.data(), sizeof card);
+    address.assign(value.begin() + sizeof card, value.end());
+    pulse_.watch(endpoints_.map().node_of(process), address, card.pulse);
     return {};
 }
 
@@ -257,15 +259,53 @@ void Network::give_up(const std::string& text) {
     std::_Exit(1);
 }
 
+std::string Network::described(std::uint32_t node) const {
+    std::string ranks;
+    std::uint32_t last = 0;
+    for (std::uint32_t rank = 0; rank < endpoints_.world_size(); ++rank) {
+        if (endpoints_.map().node_of(rank) != node) {
+            continue;
+        }
+        const bool follows = !ranks.empty() && rank == last + 1;
+        const bool ends =
+            rank + 1 == endpoints_.world_size() || endpoints_.map().node_of(rank + 1) != node;
+        last = rank;
+        if (!follows) {
+            ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+        } else if (ends) {
+            ranks += "-" + std::to_string(rank);
+        }
+    }
+    const std::string name = names_ != nullptr ? names_->name_of_node(node) : std::to_string(node);
+    return "node " + name + " (ranks " + ranks + ")";
+}
+
 void Network::lost(std::uint32_t process, const std::string& cause) {
     if (ends_) {
         return;
     }
-    usleep(patience_us);
-    const std::string name =
-        names_ != nullptr ? names_->name_of_node(endpoints_.map().node_of(process)) : "";
-    give_up("the connection to rank " + std::to_string(process) +
-            (name.empty() ? "" : " on " + name) + " was lost: " + cause);
+    usleep(agent_comes_first_us);
+    give_up("the connection to rank " + std::to_string(process) + " on " +
+            described(endpoints_.map().node_of(process)) + " was lost: " + cause);
+}
+
+void Network::look_after_nodes() {
+    std::uint32_t node;
+    std::string cause;
+    if (!pulse_.look(node, cause)) {
+        return;
+    }
+    {
+        const std::lock_guard guard(port_->lock());
+        if (ends_) {
+            return;
+        }
+    }
+    usleep(agent_comes_first_us);
+    const std::lock_guard guard(port_->lock());
+    if (!ends_) {
+        give_up("the connection to " + described(node) + " was lost: " + cause);
+    }
 }
 
 void Network::leave() {
@@ -304,6 +344,7 @@ void Network::start_watcher() {
 }
 
 void Network::watch() {
+    std::uint32_t rounds = 0;
     while (!stops_.load()) {
         if (sleepers_.load() == 0) {
             kernel_wait(sleepers_, 0, nullptr);
@@ -322,17 +363,21 @@ void Network::watch() {
         if (!moved) {
             wait_for_port(may_wait);
         }
+        if (!moved || ++rounds % rounds_per_look_at_nodes == 0) {
+            look_after_nodes();
+        }
     }
 }
 
 void Network::wait_for_port(bool by_descriptor) const {
     const int descriptor = port_->wait_descriptor();
     pollfd places[] = {{.fd = stop_event_, .events = POLLIN, .revents = 0},
+                       {.fd = pulse_.descriptor(), .events = POLLIN, .revents = 0},
                        {.fd = descriptor, .events = POLLIN, .revents = 0}};
     if (by_descriptor && descriptor >= 0) {
-        ::poll(places, 2, -1);
+        ::poll(places, 3, -1);
     } else {
-        ::ppoll(places, 1, &look_again, nullptr);
+        ::ppoll(places, 2, &look_again, nullptr);
     }
 }
 

@@ -35,6 +35,7 @@
 #include "mpi/job/endpoints.hpp"
 #include "mpi/job/segment.hpp"
 #include "mpi/transport/fabric/port.hpp"
+#include "mpi/transport/fabric/pulse.hpp"
 #include "mpi/transport/transport.hpp"
 
 namespace warren::transport::fabric {
@@ -69,16 +70,16 @@ class Network {
     static constexpr std::uint32_t looks_per_poll = 8;
 
     // Hands over what has come for the rank. Returns whether anything has come or left. `awake`: no
-    // thread of the rank sleeps.
+    // thread of the rank sleeps. `often`: the rank gives its processor away between its looks.
     template <typename Handler>
-    bool poll(std::uint32_t slot, bool awake, Handler&& handler) {
+    bool poll(std::uint32_t slot, bool awake, bool often, Handler&& handler) {
         Member& member = member_of(slot);
         if (member.asleep && awake) {
             wakes(member);
         }
         bool moved = take_mail(member, handler);
         // To look at the port takes as long as many looks at the queues of the node.
-        if (++member.looks % looks_per_poll != 0) {
+        if (!often && ++member.looks % looks_per_poll != 0) {
             return moved;
         }
         const std::unique_lock guard(port_->lock(), std::try_to_lock);
@@ -88,7 +89,8 @@ class Network {
         moved |= take_mail(member, handler);
         const bool any = port_->poll([&](const FrameCell& cell) {
             if (cell.header.slot == slot && is_sound(cell)) [[likely]] {
-                handler(arrival_of(cell));
+                Readable readable;
+                handler(arrival_of(cell.header, cell.extra, cell.data, readable));
             } else {
                 deliver(cell);
             }
@@ -109,8 +111,12 @@ class Network {
     bool is_idle() const;
 
   private:
-    // Where messages without data have theirs: never null, as it is copied from.
-    static constexpr std::byte no_data{};
+    // What a cell from the network may be read as: handlers read the cell's fixed part, and what is
+    // beside a block, whatever has come.
+    struct Readable {
+        alignas(8) std::byte data[inline_bytes] = {};
+        Extra extra = {};
+    };
     struct Mail {
         CellHeader header;
         Extra extra;
@@ -145,8 +151,14 @@ class Network {
         return cell.header.sender < endpoints_.world_size() &&
                endpoints_.map().node_of(cell.header.sender) != node_;
     }
-    Arrival arrival_of(const CellHeader& header, const std::byte* extra,
-                       const std::byte* data) const {
+    Arrival arrival_of(const CellHeader& header, const std::byte* extra, const std::byte* data,
+                       Readable& readable) const {
+        if (header.bytes < inline_bytes) {
+            if (header.bytes > 0) {
+                std::memcpy(readable.data, data, header.bytes);
+            }
+            data = readable.data;
+        }
         return {.header = {.kind = header.kind,
                            .context = header.context,
                            .source = header.source,
@@ -155,10 +167,7 @@ class Network {
                 .bytes = header.bytes,
                 .block_bytes = header.bytes,
                 .data = data,
-                .extra = extra};
-    }
-    Arrival arrival_of(const FrameCell& cell) const {
-        return arrival_of(cell.header, cell.extra, cell.data);
+                .extra = extra != nullptr ? extra : readable.extra};
     }
     template <typename Handler>
     bool take_mail(Member& member, Handler& handler) {
@@ -172,8 +181,9 @@ class Network {
             member.has_mail.store(false, std::memory_order_relaxed);
         }
         for (const Mail& cell : mail) {
+            Readable readable;
             handler(arrival_of(cell.header, cell.header.block != 0 ? cell.extra : nullptr,
-                               cell.data.empty() ? &no_data : cell.data.data()));
+                               cell.data.data(), readable));
         }
         return !mail.empty();
     }
@@ -187,7 +197,10 @@ class Network {
     Error find_process(std::uint32_t node, std::uint32_t slot, Process& found);
     Error resolve(std::uint32_t process, Address& address);
     [[noreturn]] void give_up(const std::string& text);
+    // A node with its ranks, for messages.
+    std::string described(std::uint32_t node) const;
     void lost(std::uint32_t process, const std::string& cause);
+    void look_after_nodes();
 
     void start_watcher();
     void watch();
@@ -207,6 +220,7 @@ class Network {
     bool ends_ = false;                                                 // all ranks have left
     std::atomic<std::uint32_t> space_wanted_{0};
     std::unique_ptr<Port> port_;
+    Pulse pulse_;
 
     std::atomic<std::uint32_t> sleepers_{0};
     std::atomic<bool> stops_{false};

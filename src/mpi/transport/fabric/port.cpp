@@ -496,10 +496,11 @@ void Port::read_error() {
         std::string(library_.strerror(entry.err)) +
         (cause != nullptr && *cause != '\0' ? std::string(" (") + cause + ")" : "");
     if ((entry.flags & FI_RECV) != 0) {
-        // A connection that was lost while a frame arrived. Its sender learns of it.
+        // A connection that was lost while a frame arrived, perhaps a stranger's. Its sender learns
+        // of it. The buffer has room for more messages, unless the provider gives it back.
         ++refused_;
-        if (entry.err != FI_ECANCELED) {
-            post_buffer(entry.op_context);
+        if ((entry.flags & FI_MULTI_RECV) != 0) {
+            repost_buffer(entry.op_context);
         }
         return;
     }
@@ -509,7 +510,8 @@ void Port::read_error() {
 }
 
 Link* Port::accept(const FrameReader& frame, std::span<const std::byte> bytes) {
-    if (frame.fault() != FrameReader::Fault::none) {
+    if (frame.fault() != FrameReader::Fault::none || frame.header().source >= identity_.ranks ||
+        frame.header().source == identity_.process) {
         ++refused_;
         return nullptr;
     }
@@ -566,12 +568,19 @@ void Port::post_buffer(void* context) {
     if (code != 0) {
         fail_(identity_.process, std::string("no buffer can be posted for what comes: ") +
                                      library_.strerror(static_cast<int>(-code)));
+        return;
     }
+    ++buffers_posted_;
 }
 
 bool Port::may_wait() {
+    for (const Link* link = waiting_; link != nullptr; link = link->next_waiting) {
+        if (!waits_for_credit(*link)) {
+            return false; // the provider has no room, and doesn't say when it has
+        }
+    }
     fid* const objects[] = {&completions_->fid};
-    return waiting_ == nullptr && fi_trywait(fabric_, const_cast<fid**>(objects), 1) == FI_SUCCESS;
+    return fi_trywait(fabric_, const_cast<fid**>(objects), 1) == FI_SUCCESS;
 }
 
 } // namespace warren::transport::fabric

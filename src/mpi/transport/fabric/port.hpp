@@ -18,6 +18,8 @@
 //     small frame before a large one that was sent earlier (ofi_rxm does): the small one is kept.
 //     A frame with a number that was there is refused.
 //  3. A frame buffer is open in one link, being sent, or in the stock.
+//  4. Each receive buffer is posted once: again when the provider says that it has given it back,
+//     be it with a message or with an error.
 // Thread rule: under the port's lock, which callers take. What handlers of poll() send is sent
 // under the same lock.
 #pragma once
@@ -38,6 +40,7 @@
 #include "mpi/transport/fabric/frame.hpp"
 #include "mpi/transport/fabric/libfabric.hpp"
 #include "mpi/transport/fabric/provider.hpp"
+#include "mpi/transport/fabric/tuning.hpp"
 #include "mpi/transport/source.hpp"
 
 namespace warren::transport::fabric {
@@ -46,16 +49,6 @@ namespace warren::transport::fabric {
 // provider.hpp knows; it starts with the provider's name, since both ends need the same one.
 inline constexpr std::size_t address_limit = 128;
 using Address = std::vector<std::byte>;
-
-inline constexpr std::uint32_t credit_frames = 32;    // of a link
-inline constexpr std::uint32_t credit_told_after = 8; // consumed frames that the peer learns of
-inline constexpr std::uint32_t credit_reserve = 8;
-static_assert((credit_frames + credit_reserve) / credit_told_after < credit_reserve);
-inline constexpr std::uint32_t frames_of_a_port = 256; // 16 MiB at most
-inline constexpr std::size_t receive_buffers = 4;
-inline constexpr std::size_t receive_buffer_bytes = 1 << 20;
-// How long after a frame cells may linger: about the time that a message takes.
-inline constexpr std::uint64_t linger_ns = 20'000;
 
 // A buffer of one frame that is sent; what the provider knows of a send is in its head.
 struct SendFrame {
@@ -96,6 +89,7 @@ class Port {
     struct Identity {
         std::uint64_t secret = 0;  // of the job
         std::uint32_t process = 0; // the world rank of this process's first rank
+        std::uint32_t ranks = 0;   // of the world: frames name senders below it
     };
     // The address of a process; asked once for each that is talked to.
     using Resolve = std::function<Error(std::uint32_t process, Address& address)>;
@@ -143,10 +137,29 @@ class Port {
                 take({static_cast<const std::byte*>(entry.buf), entry.len}, handler);
             }
             if ((entry.flags & FI_MULTI_RECV) != 0) {
-                post_buffer(entry.op_context);
+                repost_buffer(entry.op_context);
             }
         }
         return send_waiting() || count != 0;
+    }
+
+    // Hands over the cells of a frame that has come, and of those that came before their turn.
+    template <typename Handler>
+    void take(std::span<const std::byte> bytes, Handler& handler) {
+        FrameReader frame(bytes, identity_.secret);
+        Link* const link = accept(frame, bytes);
+        if (link == nullptr) {
+            return;
+        }
+        hand_over(frame, handler);
+        consume(*link);
+        while (has_early(*link)) {
+            const std::vector<std::byte> early = std::move(link->early.begin()->second);
+            link->early.erase(link->early.begin());
+            FrameReader next(early, identity_.secret);
+            hand_over(next, handler);
+            consume(*link);
+        }
     }
 
     // The descriptor that becomes readable when something has come; -1: the provider has none.
@@ -156,6 +169,7 @@ class Port {
 
     // Frames that were refused: of no sender of the job, damaged or sent twice.
     std::uint64_t refused() const { return refused_; }
+    std::size_t buffers_posted() const { return buffers_posted_; }
     std::uint64_t frames_sent() const { return frames_sent_; }
 
   private:
@@ -185,23 +199,6 @@ class Port {
         return !link.early.empty() && link.early.begin()->first == link.received;
     }
     template <typename Handler>
-    void take(std::span<const std::byte> bytes, Handler& handler) {
-        FrameReader frame(bytes, identity_.secret);
-        Link* const link = accept(frame, bytes);
-        if (link == nullptr) {
-            return;
-        }
-        hand_over(frame, handler);
-        consume(*link);
-        while (has_early(*link)) {
-            const std::vector<std::byte> early = std::move(link->early.begin()->second);
-            link->early.erase(link->early.begin());
-            FrameReader next(early, identity_.secret);
-            hand_over(next, handler);
-            consume(*link);
-        }
-    }
-    template <typename Handler>
     static void hand_over(FrameReader& frame, Handler& handler) {
         FrameCell cell;
         while (frame.next(cell)) {
@@ -210,6 +207,14 @@ class Port {
     }
     void consume(Link& link);
     void post_buffer(void* context);
+    void repost_buffer(void* context) {
+        --buffers_posted_;
+        post_buffer(context);
+    }
+    // Only a frame from its peer lets a link that waits go on.
+    bool waits_for_credit(const Link& link) const {
+        return link.open != nullptr && !has_credit(link) && !owes_credit(link);
+    }
     void end_send(void* context);
 
     Link& link_of(std::uint32_t process);
@@ -253,6 +258,7 @@ class Port {
     SendFrame* free_frames_ = nullptr;
     std::uint32_t under_way_ = 0;
     std::size_t inject_bytes_ = 0;
+    std::size_t buffers_posted_ = 0;
     std::uint64_t refused_ = 0;
     std::uint64_t frames_sent_ = 0;
 };

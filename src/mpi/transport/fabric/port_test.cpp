@@ -32,7 +32,7 @@ struct Network {
               std::uint64_t its_secret = secret) {
         Wish wish = {.provider = provider, .interface = "lo"};
         Error error = Port::open(
-            {.secret = its_secret, .process = process}, wish,
+            {.secret = its_secret, .process = process, .ranks = 10}, wish,
             [this](std::uint32_t to, Address& address) -> Error {
                 if (!ports.contains(to)) {
                     return fail(1, "nobody has number %u", to);
@@ -227,6 +227,27 @@ TEST_P(Ports, WakeWhoWaitsForTheDescriptor) {
         sender.join();
         ASSERT_EQ(network.received[2].size(), static_cast<std::size_t>(number) + 1);
     }
+}
+
+TEST_P(Ports, SleepWhileOnlyTheirPeerCanLetThemGoOn) {
+    if (network.port(1).wait_descriptor() < 0) {
+        GTEST_SKIP() << "the provider has none";
+    }
+    const auto data = data_of(block_bytes_limit, 0);
+    // Until the open frame waits for credit, and the provider has sent all others.
+    const auto end = std::chrono::steady_clock::now() + patience;
+    while (network.port(1).may_wait() ? network.send(1, 2, 0, data)
+                                      : std::chrono::steady_clock::now() < end) {
+        network.poll(1);
+    }
+    EXPECT_TRUE(network.poll_until([&] { return network.port(1).may_wait(); }));
+}
+
+TEST_P(Ports, RefuseFramesOfNoRankOfTheJob) {
+    ASSERT_TRUE(network.open(11, GetParam())) << network.last_error; // of ten ranks
+    ASSERT_TRUE(network.send(11, 2, 0, data_of(8, 0)));
+    ASSERT_TRUE(network.poll_until([&] { return network.port(2).refused() == 1; }));
+    EXPECT_TRUE(network.received[2].empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(Providers, Ports,

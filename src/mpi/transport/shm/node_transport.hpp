@@ -199,7 +199,8 @@ class NodeTransport {
     // As above, from other nodes.
     template <typename Handler>
     bool poll_network(Handler&& handler) {
-        return network_->poll(rank_.index, !rank_.lock.shared(), handler);
+        return network_->poll(rank_.index, !rank_.lock.shared(), rank_.waits.shares_processor,
+                              handler);
     }
     // Before a sleep, after the last poll.
     void falls_asleep() const {

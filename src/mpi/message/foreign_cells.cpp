@@ -1,0 +1,55 @@
+#include "mpi/message/foreign_cells.hpp"
+
+#include "mpi/message/payload.hpp"
+
+namespace warren::message {
+
+namespace {
+
+// Whether a token is of no request any more, or of one that a condition holds for.
+template <typename Condition>
+bool none_or(Core& core, Token token, Condition condition) {
+    const Request* request = core.requests.of_token(token);
+    return request == nullptr || condition(*request);
+}
+
+bool is_sound_want(const Request& send, const WantedData& wanted) {
+    return send.is_send() && wanted.from <= wanted.to && wanted.to <= send.bytes;
+}
+
+} // namespace
+
+bool may_cross_nodes(Core& core, const transport::Arrival& arrival) {
+    const auto receives = [](const Request& request) { return request.is_receive(); };
+    const auto sends = [](const Request& request) { return request.is_send(); };
+    switch (arrival.header.kind) {
+    case kind::eager:
+    case kind::farewell:
+    case kind::withdrawn:
+    case kind::window_request:
+    case kind::window_notice:
+        return true; // which believe nothing
+    case kind::stream_head:
+        return head_of(arrival).total >= arrival.block_bytes;
+    case kind::stream_part:
+        return core.peers.of(arrival.sender).inbound().left >= arrival.bytes;
+    case kind::answer_head:
+        return head_of(arrival).total >= arrival.bytes &&
+               none_or(core, head_of(arrival).token, receives);
+    case kind::rendezvous:
+        return payload_of<RendezvousData>(arrival).memory.address == 0;
+    case kind::done:
+        return none_or(core, payload_of<DoneData>(arrival).sender, sends);
+    case kind::given_up:
+        return none_or(core, payload_of<GivenUpData>(arrival).receiver, receives);
+    case kind::wanted: {
+        const auto wanted = payload_of<WantedData>(arrival);
+        return none_or(core, wanted.sender,
+                       [&](const Request& send) { return is_sound_want(send, wanted); });
+    }
+    default:
+        return false;
+    }
+}
+
+} // namespace warren::message

@@ -124,14 +124,30 @@ def an_abort_ends_all_nodes():
 
 @case
 def namespaces_are_nodes():
-    for count, each in ((2, 2), (4, 1)):
+    kinds = args.kinds.split(",")
+    for count, each, its_kinds in ((2, 2, kinds), (4, 1, kinds[:1])):
         with namespaces(count) as names:
             if names is None:
                 return
             for program in args.program:
-                for kind in args.kinds.split(","):
-                    done = cases.job(args.mpiexec, "--ranks", kind, *in_namespaces(names, each), program)
+                for kind in its_kinds:
+                    done = cases.job(args.mpiexec, "--ranks", kind, *in_namespaces(names, each), *program.split())
                     expect(done.returncode == 0, (program, kind, done))
+
+
+@case
+def a_node_that_does_not_answer_ends_the_job():
+    with namespaces(2) as names:
+        if names is None:
+            return
+        # Each has talked to the other node; all wait, then, or send to who is away.
+        for down in names:
+            with running(*in_namespaces(names, 2), args.ring, "0") as job:
+                pids = pids_of(job, 4)
+                time.sleep(0.5)
+                ip("-n", down, "link", "set", "eth0", "down")
+                expect_end(job, pids, "the connection to", "node " + names[0][:-1], "(ranks ")
+            ip("-n", down, "link", "set", "eth0", "up")
 
 
 @case
@@ -149,7 +165,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--ring", required=True)
     parser.add_argument("--abort", required=True, help="aborts with 9 on its last rank while others wait")
-    parser.add_argument("--program", nargs="*", default=[], help="to run on namespaces")
+    parser.add_argument("--program", nargs="*", default=[], help="to run on namespaces, with its arguments")
     parser.add_argument("--kinds", default="processes,threads,fibres", help="of ranks")
     return cases.parse(parser)
 

@@ -114,7 +114,21 @@ static void check_handlers(const Window* window) {
     MPI_Win_set_errhandler(window->win, MPI_ERRORS_ARE_FATAL);
 }
 
-/* All ranks' memory of shared and allocated windows is there to load and store. */
+/* Whether a rank of the world is on this one's node. */
+static int is_here(int rank) {
+    MPI_Comm here = window_node(MPI_COMM_WORLD);
+    MPI_Group all, near;
+    int found;
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    MPI_Comm_group(here, &near);
+    MPI_Group_translate_ranks(all, 1, &rank, near, &found);
+    MPI_Group_free(&all);
+    MPI_Group_free(&near);
+    MPI_Comm_free(&here);
+    return found != MPI_UNDEFINED;
+}
+
+/* The node's memory of shared and allocated windows is there to load and store. */
 static void check_shared_query(const Window* window, int rank, int size) {
     if (window->flavour == dynamic) {
         MPI_Aint bytes;
@@ -129,6 +143,12 @@ static void check_shared_query(const Window* window, int rank, int size) {
     window->words[0] = 1000 + rank;
     MPI_Win_sync(window->win);
     MPI_Win_fence(0, window->win);
+    int first = size;
+    int* here = malloc((size_t)size * sizeof *here);
+    for (int other = size - 1; other >= 0; other--) {
+        here[other] = is_here(other);
+        first = here[other] ? other : first;
+    }
     for (int other = -1; other < size; other++) {
         MPI_Aint bytes = -1;
         int unit = -1;
@@ -136,20 +156,24 @@ static void check_shared_query(const Window* window, int rank, int size) {
         const int asked = other < 0 ? MPI_PROC_NULL : other;
         MPI_Win_shared_query(window->win, asked, &bytes, &unit, &base);
         CHECK(unit == 8, "unit %d", unit);
-        if (window->flavour == created && base == NULL) {
+        if (base == NULL && (window->flavour == created || (other >= 0 && !here[other]))) {
             CHECK(bytes == 0 && other != rank, "no memory, but %ld bytes", (long)bytes);
             continue;
         }
         CHECK(bytes == window->count * 8, "%ld bytes", (long)bytes);
-        CHECK(base[0] == 1000 + (other < 0 ? 0 : other), "word %ld of rank %d", (long)base[0],
+        CHECK(base[0] == 1000 + (other < 0 ? first : other), "word %ld of rank %d", (long)base[0],
               other);
     }
+    free(here);
     MPI_Win_fence(0, window->win);
 }
 
 /* Parts of a shared window follow each other without gaps; those of no size have none. */
-static void check_contiguous(MPI_Comm comm, int rank, int size) {
+static void check_contiguous(MPI_Comm comm) {
     MPI_Win win;
+    int rank, size;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
     char *own, *first, *base;
     MPI_Aint bytes;
     int unit;
@@ -190,16 +214,18 @@ static void check_placement(int rank, int size) {
     const int bytes = 3 * 4096;
     MPI_Info_create(&info);
     MPI_Info_set(info, "warren_memory", "latency,capacity full=interleave");
+    MPI_Comm here = window_node(MPI_COMM_WORLD);
     for (int shared_one = 0; shared_one < 2; shared_one++) {
         for (int turn = 0; turn < 2; turn++) {
             (shared_one ? MPI_Win_allocate_shared : MPI_Win_allocate)(
-                bytes + 8 * rank, 1, info, MPI_COMM_WORLD, &memory, &win);
+                bytes + 8 * rank, 1, info, shared_one ? here : MPI_COMM_WORLD, &memory, &win);
             for (int i = 0; i < bytes + 8 * rank; i++)
                 CHECK(memory[i] == 0, "byte %d is %d", i, memory[i]);
             memset(memory, 1, (size_t)(bytes + 8 * rank));
             MPI_Win_free(&win);
         }
     }
+    MPI_Comm_free(&here);
     MPI_Info_set(info, "warren_memory", rank == size - 1 ? "swiftness" : "latency");
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     const int code = MPI_Win_allocate(bytes, 1, info, MPI_COMM_WORLD, &memory, &win);
@@ -226,7 +252,9 @@ int main(int argc, char** argv) {
         deleted = 0;
     }
     MPI_Win_free_keyval(&keyval);
-    check_contiguous(MPI_COMM_WORLD, rank, size);
+    MPI_Comm here = window_node(MPI_COMM_WORLD);
+    check_contiguous(here);
+    MPI_Comm_free(&here);
     check_stale_handle(MPI_COMM_WORLD);
     check_placement(rank, size);
     MPI_Finalize();

@@ -60,6 +60,16 @@ void expect_bytes(const void* found, const void* expected, int bytes, const char
 enum Flavour { created, allocated, shared, dynamic, flavours };
 const char* const flavour_names[] = {"created", "allocated", "shared", "dynamic"};
 
+// Ranks of several nodes share no memory.
+bool on_one_node() {
+    MPI_Comm here;
+    int near = 0;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
+    MPI_Comm_size(here, &near);
+    MPI_Comm_free(&here);
+    return near == size;
+}
+
 struct Window {
     Flavour flavour = created;
     MPI_Win win = MPI_WIN_NULL;
@@ -70,7 +80,7 @@ struct Window {
     std::vector<std::int64_t> bulk;          // of this rank: the model of the bulk memory
 
     void make(Flavour its, int displacement_unit) {
-        flavour = its;
+        flavour = its == shared && !on_one_node() ? allocated : its;
         unit = flavour == dynamic ? 1 : displacement_unit;
         addresses.clear();
         switch (flavour) {

@@ -18,7 +18,22 @@ typedef struct {
     MPI_Aint* addresses; /* of the ranks' words in a dynamic window, else null */
 } Window;
 
+/* The ranks of a communicator that are on this one's node. */
+static inline MPI_Comm window_node(MPI_Comm comm) {
+    MPI_Comm here;
+    MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
+    return here;
+}
+
+/* Ranks of several nodes share no memory: there a shared window is an allocated one. */
 static inline Window window_make(int flavour, int count, MPI_Comm comm) {
+    int all, on_node;
+    MPI_Comm here = window_node(comm);
+    MPI_Comm_size(comm, &all);
+    MPI_Comm_size(here, &on_node);
+    MPI_Comm_free(&here);
+    if (flavour == shared && on_node < all)
+        flavour = allocated;
     Window made = {MPI_WIN_NULL, comm, flavour, NULL, count, NULL};
     MPI_Aint bytes = (MPI_Aint)count * 8;
     int size, rank;

@@ -61,12 +61,6 @@ Error make_window(Context& context, WindowPlan plan, const comm::Info* info,
     if (comm.inter()) {
         return fail(MPI_ERR_COMM, "comm is an intercommunicator");
     }
-    if (coll::spans_nodes(context.rank, comm.map())) {
-        return fail(MPI_ERR_UNSUPPORTED_OPERATION,
-                    "comm has ranks on several nodes: windows of this version of Warren are for "
-                    "ranks of one node (MPI_Comm_split_type with MPI_COMM_TYPE_SHARED makes their "
-                    "communicators)");
-    }
     static constexpr rma::Placing placing = {.bind = place_pages, .unbind = unplace_pages};
     plan.criteria = plan.flavour == Flavour::allocate || plan.flavour == Flavour::shared
                         ? memory_criteria(info)

@@ -51,7 +51,8 @@ inline constexpr transport::CellKind farewell = 12; // farewell.hpp
 // Kinds of the rooms above.
 inline constexpr transport::CellKind first_free = 16;
 inline constexpr transport::CellKind window_request = 23; // mpi/rma/window_server.hpp
-inline constexpr transport::CellKind limit = 24;          // all are below it
+inline constexpr transport::CellKind window_notice = 24;  // the same
+inline constexpr transport::CellKind limit = 25;          // all are below it
 } // namespace kind
 
 // Envelope: source and tag of a message or receive, in terms that both sides share.

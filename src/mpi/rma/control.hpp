@@ -1,6 +1,10 @@
 // Control block of a window: what its ranks share beside the data. It begins the window's extent of
 // the heap, and has a line of cache lines per rank.
 //
+// Each node of a window has a block of its own, with a line for each rank of the window. In the
+// lines of ranks of other nodes is what has been told of their memory, and their places in the
+// queues of locks of this node.
+//
 // Thread rule: each member says who writes it when. Invariants
 //  1. What describes the ranks' memory is constant from the end of the window's creation on.
 //  2. All is zero when the extent has been taken.
@@ -39,11 +43,16 @@ struct LockWaiter {
 
 struct RankControl {
     // Constant after the window's creation. Where its memory begins: from the window's extent on,
-    // of windows that own their memory; else in the address space of its process.
+    // of windows that own their memory; else, and of ranks of other nodes, in the address space of
+    // its process.
     alignas(node::cache_line_bytes) std::uint64_t place;
-    std::uint64_t size;
+    std::uint64_t size; // that loads and stores may reach: 0 of ranks of other nodes
     std::int64_t displacement_unit;
     std::uint32_t process; // ranks with the same share an address space
+    std::uint64_t whole_size;
+
+    static constexpr std::uint32_t of_other_node = 0xffffffff; // in place of a process
+    bool is_remote() const { return process == of_other_node; }
 
     alignas(node::cache_line_bytes) LockWord lock;
 

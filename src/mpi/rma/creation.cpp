@@ -1,8 +1,12 @@
 // How a window is made and ends. All ranks find out together whether it can be made.
+//
+// On each node the first of its ranks takes an extent for those of the node. Ranks of several nodes
+// then tell each other where their memory is.
 
 #include <bit>
 #include <utility>
 
+#include "mpi/coll/agreement.hpp"
 #include "mpi/coll/collectives.hpp"
 #include "mpi/rma/heap.hpp"
 #include "mpi/rma/window.hpp"
@@ -13,12 +17,6 @@ namespace {
 
 // Above what any node has, and small enough for the sum of a node's ranks.
 constexpr MPI_Aint largest_part = MPI_Aint{1} << 46;
-
-// The first rank's word to the others.
-struct Extent {
-    std::uint64_t offset; // 0: none was to be had
-    int error_class;
-};
 
 // Bytes that a part occupies. A part of a page or more begins a page, because its rank commits its
 // pages and thereby places them.
@@ -58,18 +56,71 @@ int flavour_attribute(Flavour flavour) {
 
 } // namespace
 
+// The word of the first rank of a node to the others.
+struct Window::Extent {
+    std::uint64_t offset; // 0: none was to be had
+    int error_class;
+};
+
+// What a rank wants of its node's extent, or all of them together.
+struct Window::Part {
+    std::int64_t bytes;
+    std::int64_t failed; // ranks
+};
+
 Error Window::agree(Error own) const {
     return coll::Collectives(engine_, communicator_)
         .agree(own, "another rank could not make its part of the window");
 }
 
-// The first rank takes memory of the heap for all; everybody maps it.
+// The sums: of bytes for this node, and of failed ranks.
+Error Window::add_up(const Part& own, Part& sum) {
+    coll::Collectives collectives(engine_, communicator_);
+    sum = {};
+    if (!spans_nodes_) {
+        return collectives.allreduce(&own, &sum, 2, datatype::basic(MPI_INT64_T),
+                                     coll::Op(coll::OpKind::sum));
+    }
+    std::vector<Part> parts(static_cast<std::size_t>(size()));
+    Part mine = own;
+    if (Error error = collectives.allgather(bytes_of(mine), coll::Blocks(bytes_of(parts[0])))) {
+        return error;
+    }
+    for (int rank = 0; rank < size(); ++rank) {
+        const Part& its = parts[static_cast<std::size_t>(rank)];
+        sum.bytes += communicator_.endpoint(rank) < engine_.rank().size ? its.bytes : 0;
+        sum.failed += its.failed;
+    }
+    return {};
+}
+
+// Gives this node's extent to its ranks, and the first node's error that has none to all.
+Error Window::share_extent(Extent& extent) const {
+    coll::Collectives collectives(engine_, communicator_);
+    if (!spans_nodes_) {
+        return collectives.bcast(bytes_of(extent), 0);
+    }
+    std::vector<Extent> extents(static_cast<std::size_t>(size()));
+    if (Error error = collectives.allgather(bytes_of(extent), coll::Blocks(bytes_of(extents[0])))) {
+        return error;
+    }
+    extent = extents[static_cast<std::size_t>(leader_)];
+    for (const Extent& its : extents) {
+        if (its.error_class != MPI_SUCCESS) {
+            extent.error_class = its.error_class;
+            break;
+        }
+    }
+    return {};
+}
+
+// The first rank of the node takes memory of the heap for its ranks, which all map it.
 Error Window::take_extent(std::uint64_t bytes) {
     const node::Segment& segment = engine_.rank().segment;
     Extent extent = {.offset = 0, .error_class = MPI_SUCCESS};
     Error own;
-    if (communicator_.rank() == 0) {
-        WindowHeap heap;
+    WindowHeap heap;
+    if (communicator_.rank() == leader_) {
         own = WindowHeap::open(segment, engine_.rank().index, heap);
         if (!own) {
             own = heap.take(bytes, extent.offset);
@@ -84,7 +135,11 @@ Error Window::take_extent(std::uint64_t bytes) {
         }
         extent.error_class = own ? own.error_class() : MPI_SUCCESS;
     }
-    Error told = coll::Collectives(engine_, communicator_).bcast(bytes_of(extent), 0);
+    Error told = share_extent(extent);
+    if (!own && (told || extent.error_class != MPI_SUCCESS) && extent.offset != 0 &&
+        communicator_.rank() == leader_) {
+        heap.give_back(extent.offset); // of another node is none
+    }
     if (own) {
         told.drop();
         return own;
@@ -103,7 +158,37 @@ Error Window::take_extent(std::uint64_t bytes) {
     return mapped;
 }
 
-// Where this rank's memory begins in the extent: behind that of the lower ranks.
+// Tells ranks of other nodes where this one's memory is. The first rank of the node notes theirs in
+// its control block, and the others look there after they have agreed.
+Error Window::exchange_places() {
+    struct Whereabouts {
+        std::uint64_t address;
+        std::uint64_t size;
+        std::int64_t displacement_unit;
+    };
+    const RankControl& own = control_.rank(communicator_.rank());
+    Whereabouts mine = {.address = reinterpret_cast<std::uint64_t>(at(communicator_.rank())),
+                        .size = own.size,
+                        .displacement_unit = own.displacement_unit};
+    std::vector<Whereabouts> places(static_cast<std::size_t>(size()));
+    Error error = coll::Collectives(engine_, communicator_)
+                      .allgather(bytes_of(mine), coll::Blocks(bytes_of(places[0])));
+    for (int rank = 0; !error && communicator_.rank() == leader_ && rank < size(); ++rank) {
+        if (communicator_.endpoint(rank) < engine_.rank().size) {
+            continue;
+        }
+        const Whereabouts& its = places[static_cast<std::size_t>(rank)];
+        RankControl& control = control_.rank(rank);
+        control.place = its.address;
+        control.whole_size = its.size;
+        control.displacement_unit = its.displacement_unit;
+        control.process = RankControl::of_other_node;
+    }
+    return agree(std::exchange(error, Error()));
+}
+
+// Where this rank's memory begins in the extent: behind that of the lower ranks of the node. (Those
+// of other nodes have no size yet.)
 void Window::settle_place(const WindowPlan& plan, std::uint64_t all_bytes) {
     std::uint64_t place = begin_of_data(communicator_.size(), all_bytes);
     for (int rank = 0; rank < communicator_.rank(); ++rank) {
@@ -119,25 +204,33 @@ Error Window::create(WindowPlan& plan) {
     flavour_ = plan.flavour;
     contiguous_ = plan.contiguous;
     owns_memory_ = flavour_ == Flavour::allocate || flavour_ == Flavour::shared;
+    spans_nodes_ = coll::spans_nodes(engine_.rank(), communicator_.map());
+    while (communicator_.endpoint(leader_) >= engine_.rank().size) {
+        ++leader_;
+    }
     if (!plan.error && plan.size > largest_part) {
         plan.error = fail(MPI_ERR_NO_MEM, "size = %lld is more than a node has",
                           static_cast<long long>(plan.size));
     }
+    if (spans_nodes_ && flavour_ == Flavour::shared && !plan.error) {
+        plan.error = fail(MPI_ERR_RMA_SHARED,
+                          "comm has ranks on several nodes, which share no memory "
+                          "(MPI_Comm_split_type with MPI_COMM_TYPE_SHARED makes communicators of "
+                          "those that do)");
+    }
     const bool failed = static_cast<bool>(plan.error);
-    const std::int64_t own[2] = {
-        failed || !owns_memory_ ? 0 : static_cast<std::int64_t>(padded(plan)), failed ? 1 : 0};
-    std::int64_t sums[2] = {0, 0};
-    Error error =
-        coll::Collectives(engine_, communicator_)
-            .allreduce(own, sums, 2, datatype::basic(MPI_INT64_T), coll::Op(coll::OpKind::sum));
-    if (error) {
+    const Part own = {.bytes =
+                          failed || !owns_memory_ ? 0 : static_cast<std::int64_t>(padded(plan)),
+                      .failed = failed ? 1 : 0};
+    Part sum;
+    if (Error error = add_up(own, sum)) {
         plan.error.drop();
         return error;
     }
-    if (sums[1] > 0) {
+    if (sum.failed > 0) {
         return agree(std::exchange(plan.error, Error()));
     }
-    return create_by(plan, static_cast<std::uint64_t>(sums[0]));
+    return create_by(plan, static_cast<std::uint64_t>(sum.bytes));
 }
 
 Error Window::create_by(WindowPlan& plan, std::uint64_t all_bytes) {
@@ -150,7 +243,7 @@ Error Window::create_by(WindowPlan& plan, std::uint64_t all_bytes) {
         RankControl& own = control_.rank(communicator_.rank());
         own.place = flavour_ == Flavour::dynamic ? 0 : reinterpret_cast<std::uint64_t>(plan.base);
         // Nothing of a dynamic window is within the bounds that all windows have: see regions.hpp.
-        own.size = static_cast<std::uint64_t>(plan.size);
+        own.size = own.whole_size = static_cast<std::uint64_t>(plan.size);
         own.displacement_unit = plan.displacement_unit;
         own.process = process_;
         server_.add(communicator_.context(), *this);
@@ -159,6 +252,9 @@ Error Window::create_by(WindowPlan& plan, std::uint64_t all_bytes) {
     if (!error && owns_memory_) {
         settle_place(plan, all_bytes);
         error = agree(commit_own(plan));
+    }
+    if (!error && spans_nodes_) {
+        error = exchange_places();
     }
     if (error) {
         give_extent_back();
@@ -207,7 +303,7 @@ void Window::give_extent_back() {
         placing_ = nullptr;
     }
     part_.drop();
-    if (communicator_.rank() != 0) {
+    if (communicator_.rank() != leader_) {
         return;
     }
     WindowHeap heap;

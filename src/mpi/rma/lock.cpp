@@ -17,8 +17,11 @@ class WindowLock::Granted {
         ranks_[count_++] = rank;
     }
     void ring() {
+        Rank& rank = lock_.engine_.rank();
         for (int i = 0; i < count_; ++i) {
-            lock_.engine_.rank().ring(lock_.communicator_.endpoint(ranks_[i]));
+            const std::uint32_t endpoint = lock_.communicator_.endpoint(ranks_[i]);
+            rank.ring(endpoint < rank.size ? endpoint
+                                           : lock_.communicator_.endpoint(lock_.target_));
         }
         count_ = 0;
     }
@@ -54,6 +57,34 @@ Error WindowLock::take_slowly(bool exclusive) {
                        wait_reason(engine_, communicator_, target_, holder), BroughtBy::others);
     own.busy = 0;
     return granted() || !leave_queue(own) ? Error() : ended_error(ended);
+}
+
+bool WindowLock::take_for_user(bool exclusive, bool& waits, Error& error) {
+    LockWaiter& its = waiter(own_link());
+    if (!waits) {
+        if (try_take(exclusive)) {
+            return true;
+        }
+        char holder[sizeof node::Activity::communicator_name];
+        const Outcome outcome = take_or_queue(exclusive, its, holder);
+        if (outcome == Outcome::lost) {
+            error = ended_error(ended_holder());
+        }
+        waits = outcome == Outcome::queued;
+        return !waits;
+    }
+    // Pairs with the release of who hands the lock on.
+    if (its.granted.load(std::memory_order_acquire) == 0) {
+        const int ended = ended_holder();
+        if (ended < 0) {
+            return false;
+        }
+        if (leave_queue(its)) {
+            error = ended_error(ended);
+        }
+    }
+    its.busy = 0;
+    return true;
 }
 
 Error WindowLock::ended_error(int ended) const {
@@ -184,6 +215,7 @@ Error WindowLock::poll(bool exclusive) {
         if (const int ended = ended_holder(); ended >= 0) {
             return ended_error(ended);
         }
+        engine_.progress(); // a holder on another node gives it back by a request
         lock.unlock();
         give_way();
         lock.lock();

@@ -3,6 +3,8 @@
 // A free lock is taken, and one that nobody waits for is given back, by one atomic operation.
 // Others queue: the lock is handed to the one that has waited longest, and to those that wait for a
 // shared one behind it, who are rung. A waiter waits as for a message, so its rank makes progress.
+// A rank of another node has the target take the lock for it (remote_lock.hpp): it stands in the
+// queue like all others, and the target is rung in its place.
 // Thread rule: under the rank's lock.
 // Invariants
 //  1. While the word says `queued`, the queue is not empty, and the word and the queue change only
@@ -26,13 +28,19 @@ namespace warren::rma {
 
 class WindowLock {
   public:
+    // Of a target of this node, for this rank.
     WindowLock(message::Engine& engine, const comm::Communicator& communicator,
                const ControlBlock& control, int target)
+        : WindowLock(engine, communicator, control, target, communicator.rank()) {}
+    // For `user`, a rank of another node that this rank, the target, serves.
+    WindowLock(message::Engine& engine, const comm::Communicator& communicator,
+               const ControlBlock& control, int target, int user)
         : engine_(engine),
           communicator_(communicator),
           control_(control),
           lock_(control.rank(target).lock),
-          target_(target) {}
+          target_(target),
+          user_(user) {}
 
     // False: it is held, or others wait for it.
     bool try_take(bool exclusive) {
@@ -62,6 +70,9 @@ class WindowLock {
         }
         give_back_slowly(exclusive);
     }
+    // take(), of a user that this rank serves, without a wait. False: not yet; `waits` is false
+    // at first, and the next call gets what this one has made of it.
+    bool take_for_user(bool exclusive, bool& waits, Error& error);
 
   private:
     // The word: the number of shared holders, or 1 + the exclusive one; above it bits.
@@ -101,7 +112,7 @@ class WindowLock {
     }
     // The rank of the window that is this one of the node; -1: none.
     int rank_of_node(int index) const;
-    std::uint32_t own_link() const { return static_cast<std::uint32_t>(communicator_.rank()) + 1; }
+    std::uint32_t own_link() const { return static_cast<std::uint32_t>(user_) + 1; }
     LockWaiter& waiter(std::uint32_t link) const {
         return control_.rank(static_cast<int>(link) - 1).waiter;
     }
@@ -111,6 +122,7 @@ class WindowLock {
     const ControlBlock& control_;
     LockWord& lock_;
     int target_;
+    int user_;
 };
 
 } // namespace warren::rma

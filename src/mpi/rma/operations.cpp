@@ -92,15 +92,15 @@ Error Window::find_place(int target, MPI_Aint displacement, const Buffer& there,
             static_cast<Wide>(offset) + there.type->true_lower_bound + std::min<Wide>(last, 0);
         const Wide end = static_cast<Wide>(offset) + there.type->true_lower_bound +
                          there.type->true_extent + std::max<Wide>(last, 0);
-        if (begin < 0 || end > static_cast<Wide>(its.size)) {
+        if (begin < 0 || end > static_cast<Wide>(its.whole_size)) {
             return fail(MPI_ERR_RMA_RANGE,
                         "bytes %lld to %lld are not within the %llu bytes of rank %d's memory",
                         static_cast<long long>(begin), static_cast<long long>(end),
-                        static_cast<unsigned long long>(its.size), target);
+                        static_cast<unsigned long long>(its.whole_size), target);
         }
     }
     place = {.address = its.place + static_cast<std::uint64_t>(offset),
-             .is_direct = owns_memory_ || is_local(target),
+             .is_direct = reaches(target),
              .target = target,
              .control = &its};
     if (place.is_direct) {
@@ -108,7 +108,8 @@ Error Window::find_place(int target, MPI_Aint displacement, const Buffer& there,
         place.memory = reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(at(target)) +
                                                     static_cast<std::uintptr_t>(offset));
     }
-    if (flavour_ == Flavour::dynamic && there.bytes() > 0) {
+    // (A rank of another node looks itself.)
+    if (flavour_ == Flavour::dynamic && there.bytes() > 0 && !its.is_remote()) {
         return check_attached(target, place.laid_out(there));
     }
     return {};

@@ -1,58 +1,17 @@
-// A window's operations on this rank's memory that others ask for by messages.
+// A window's operations on this rank's memory, and on its lock, that others ask for by messages.
 
 #include <algorithm>
 #include <cstring>
 #include <sys/mman.h>
 
 #include "mpi/rma/heap.hpp"
+#include "mpi/rma/lock.hpp"
+#include "mpi/rma/served_request.hpp"
 #include "mpi/rma/window.hpp"
 
 namespace warren::rma {
 
 namespace {
-
-// A request as it has come. Its parts are copied out: they are not aligned.
-class ServedRequest {
-  public:
-    explicit ServedRequest(const std::vector<std::byte>& memory) : memory_(memory) {
-        std::memcpy(&head_, memory.data(), sizeof head_);
-    }
-    const ServedHead& head() const { return head_; }
-    ServedPiece piece(std::uint32_t index) const {
-        ServedPiece piece;
-        std::memcpy(&piece, memory_.data() + sizeof head_ + index * sizeof piece, sizeof piece);
-        return piece;
-    }
-    const std::byte* data() const {
-        return memory_.data() + sizeof head_ + head_.pieces * sizeof(ServedPiece);
-    }
-
-    // Calls use(memory, offset in the data, bytes) for each piece.
-    template <typename Use>
-    void each(Use use) const {
-        std::uint64_t offset = 0;
-        for (std::uint32_t i = 0; i < head_.pieces; ++i) {
-            const ServedPiece its = piece(i);
-            use(reinterpret_cast<std::byte*>(its.address), offset,
-                static_cast<std::size_t>(its.bytes));
-            offset += its.bytes;
-        }
-    }
-    void gather(std::byte* to) const {
-        each([to](const std::byte* memory, std::uint64_t offset, std::size_t bytes) {
-            std::memcpy(to + offset, memory, bytes);
-        });
-    }
-    void scatter(const std::byte* from) const {
-        each([from](std::byte* memory, std::uint64_t offset, std::size_t bytes) {
-            std::memcpy(memory, from + offset, bytes);
-        });
-    }
-
-  private:
-    const std::vector<std::byte>& memory_;
-    ServedHead head_;
-};
 
 // Whether the process still has memory there: programs may unmap what they have given to a window.
 bool is_mapped(const std::byte* place, std::size_t bytes) {
@@ -101,22 +60,32 @@ void swap_pieces(const ServedRequest& request, std::byte* result) {
 
 } // namespace
 
-void Window::serve(const std::vector<std::byte>& memory, std::vector<std::byte>& answer) {
+bool Window::serve(int origin, const std::vector<std::byte>& memory, bool& queued,
+                   std::vector<std::byte>& answer) {
     const ServedRequest request(memory);
     const ServedHead& head = request.head();
     const int self = communicator_.rank();
-    ServedAnswer its = {.error_class = MPI_SUCCESS};
-    request.each([&](const std::byte* place, std::uint64_t, std::size_t bytes) {
-        if (!is_own(place, bytes) || !is_mapped(place, bytes)) {
-            its.error_class = MPI_ERR_RMA_RANGE;
+    ServedAnswer its = {.error_class = MPI_SUCCESS, .taken = 0};
+    if (origin < 0 || origin >= size() || !request.is_sound()) {
+        its.error_class = MPI_ERR_INTERN;
+    } else if (request.is_of_lock()) {
+        if (!serve_lock(head, origin, queued, its)) {
+            return false;
         }
-    });
+    } else {
+        request.each([&](const std::byte* place, std::uint64_t, std::size_t bytes) {
+            if (!is_own(place, bytes) || !is_mapped(place, bytes)) {
+                its.error_class = MPI_ERR_RMA_RANGE;
+            }
+        });
+    }
     const bool returns = head.kind == ServedKind::read || head.fetches != 0 ||
                          head.kind == ServedKind::compare_and_swap;
-    answer.resize(sizeof its + (returns ? head.bytes : 0));
+    const bool refused = its.error_class != MPI_SUCCESS;
+    answer.resize(sizeof its + (returns && !refused ? head.bytes : 0));
     std::memcpy(answer.data(), &its, sizeof its);
-    if (its.error_class != MPI_SUCCESS) {
-        return;
+    if (refused || request.is_of_lock()) {
+        return true;
     }
     std::byte* result = returns ? answer.data() + sizeof its : nullptr;
     if (head.kind == ServedKind::read) {
@@ -129,6 +98,45 @@ void Window::serve(const std::vector<std::byte>& memory, std::vector<std::byte>&
                                             : swap_pieces(request, result);
     }
     synchronise();
+    return true;
+}
+
+// The lock of this rank's memory, for a rank of another node. False: it waits in the queue.
+bool Window::serve_lock(const ServedHead& head, int origin, bool& queued, ServedAnswer& answer) {
+    WindowLock lock(engine_, communicator_, control_, communicator_.rank(), origin);
+    const bool exclusive = head.exclusive != 0;
+    switch (head.kind) {
+    case ServedKind::try_lock:
+        answer.taken = lock.try_take(exclusive) ? 1 : 0;
+        return true;
+    case ServedKind::unlock:
+        lock.give_back(exclusive);
+        return true;
+    default:
+        break;
+    }
+    Error error;
+    if (!lock.take_for_user(exclusive, queued, error)) {
+        return false;
+    }
+    answer.taken = 1;
+    if (error) {
+        answer.error_class = error.error_class();
+        error.drop();
+    }
+    return true;
+}
+
+// What a rank of another node has done.
+void Window::note(int rank, Notice notice) {
+    switch (notice) {
+    case Notice::posted:
+        set_posted(rank, communicator_.rank());
+        break;
+    case Notice::completed:
+        control_.rank(communicator_.rank()).completed.fetch_add(1, std::memory_order_release);
+        break;
+    }
 }
 
 } // namespace warren::rma

@@ -52,7 +52,7 @@ Error ServedMemory::ask(ServedHead head, MPI_Count first, MPI_Count bytes, MPI_C
     ServedAnswer its;
     std::memcpy(&its, got.data(), sizeof its);
     if (its.error_class != MPI_SUCCESS) {
-        return fail(static_cast<int>(its.error_class),
+        return fail(its.error_class,
                     "rank %d refuses: the target's place is not within its memory of the window",
                     target_);
     }

@@ -2,10 +2,12 @@
 //
 // Operations are complete when their calls return, so what is left to do here is to order them, and
 // to wait for other ranks. Post: the bit of the target is set at each origin, which waits for it in
-// start. Complete: the origin counts itself at each target, which waits for the sum.
+// start. Complete: the origin counts itself at each target, which waits for the sum. Ranks of other
+// nodes are told to do so themselves.
 
 #include "mpi/coll/collectives.hpp"
 #include "mpi/rma/lock.hpp"
+#include "mpi/rma/remote_lock.hpp"
 #include "mpi/rma/wait_reason.hpp"
 #include "mpi/rma/window.hpp"
 
@@ -93,7 +95,7 @@ Error Window::lock(int type, int target, int assertions) {
     const bool exclusive = type == MPI_LOCK_EXCLUSIVE;
     epochs_.prepare();
     count_shared_locks(exclusive ? 0 : 1);
-    if (Error error = WindowLock(engine_, communicator_, control_, target).take(exclusive)) {
+    if (Error error = take_lock(target, exclusive)) {
         count_shared_locks(exclusive ? 0 : -1);
         return error;
     }
@@ -129,12 +131,57 @@ Error Window::unlock(int target) {
         return fail(MPI_ERR_RMA_SYNC, "the lock of rank %d is not held", target);
     }
     synchronise();
+    Error error;
     if (access != Access::unchecked) {
-        WindowLock(engine_, communicator_, control_, target).give_back(access == Access::exclusive);
+        error = give_lock_back(target, access == Access::exclusive);
         count_shared_locks(access == Access::shared ? -1 : 0);
     }
     epochs_.unlock(target);
     poll();
+    return error;
+}
+
+Error Window::take_lock(int target, bool exclusive) {
+    if (control_.rank(target).is_remote()) [[unlikely]] {
+        return take_remote_lock(target, exclusive);
+    }
+    return WindowLock(engine_, communicator_, control_, target).take(exclusive);
+}
+
+// This rank has one place in the queues of a node: a thread asks again and again while another one
+// of its rank waits.
+Error Window::take_remote_lock(int target, bool exclusive) {
+    RemoteLock lock(server_, *this, target);
+    bool taken = false;
+    while (asks_for_lock_) {
+        Error error = lock.try_take(exclusive, taken);
+        if (error || taken) {
+            return error;
+        }
+        RankLock& rank_lock = engine_.rank().lock;
+        rank_lock.unlock();
+        give_way();
+        rank_lock.lock();
+    }
+    asks_for_lock_ = true;
+    Error error = lock.take(exclusive);
+    asks_for_lock_ = false;
+    return error;
+}
+
+Error Window::try_shared_lock(int target, bool& taken) {
+    if (control_.rank(target).is_remote()) [[unlikely]] {
+        return RemoteLock(server_, *this, target).try_take(false, taken);
+    }
+    taken = WindowLock(engine_, communicator_, control_, target).try_take(false);
+    return {};
+}
+
+Error Window::give_lock_back(int target, bool exclusive) {
+    if (control_.rank(target).is_remote()) [[unlikely]] {
+        return RemoteLock(server_, *this, target).give_back(exclusive);
+    }
+    WindowLock(engine_, communicator_, control_, target).give_back(exclusive);
     return {};
 }
 
@@ -145,12 +192,24 @@ void Window::count_shared_locks(int more) {
                 std::memory_order_release);
 }
 
-void Window::give_locks_back(int first, int end, int except) {
-    for (int target = first; target < end; ++target) {
-        if (target != except) {
-            WindowLock(engine_, communicator_, control_, target).give_back(false);
+// Shared ones of the ranks below `end`, and of one more; -1: no other. The first error counts.
+Error Window::give_locks_back(int end, int more) {
+    Error error;
+    const auto give = [&](int target) {
+        Error its = give_lock_back(target, false);
+        if (error) {
+            its.drop();
+        } else {
+            error = its;
         }
+    };
+    for (int target = 0; target < end; ++target) {
+        give(target);
     }
+    if (more >= end) {
+        give(more);
+    }
+    return error;
 }
 
 // Never waits for one lock while it holds others: who holds that one may wait for these.
@@ -159,15 +218,21 @@ Error Window::take_all_locks() {
     int awaited = -1; // the lock that has been waited for
     count_shared_locks(ranks);
     for (int target = 0; target < ranks; ++target) {
-        WindowLock lock(engine_, communicator_, control_, target);
-        if (target == awaited || lock.try_take(false)) {
+        bool taken = target == awaited;
+        Error error;
+        if (!taken) {
+            error = try_shared_lock(target, taken);
+        }
+        if (taken) {
             continue;
         }
-        give_locks_back(0, target, awaited);
-        if (awaited >= 0) {
-            give_locks_back(awaited, awaited + 1, -1);
+        Error given = give_locks_back(target, awaited);
+        if (!error) {
+            error = given ? given : take_lock(target, false);
+        } else {
+            given.drop();
         }
-        if (Error error = lock.take(false)) {
+        if (error) {
             count_shared_locks(-ranks);
             return error;
         }
@@ -199,13 +264,14 @@ Error Window::unlock_all() {
         return fail(MPI_ERR_RMA_SYNC, "MPI_Win_lock_all has not been called");
     }
     synchronise();
+    Error error;
     if (epochs_.all_checked()) {
-        give_locks_back(0, communicator_.size(), -1);
+        error = give_locks_back(communicator_.size(), -1);
         count_shared_locks(-communicator_.size());
     }
     epochs_.unlock_all();
     poll();
-    return {};
+    return error;
 }
 
 Error Window::flush(int target) {
@@ -245,13 +311,20 @@ Error Window::post(const comm::Group& group, int assertions) {
         synchronise();
         return {};
     }
-    const auto word = static_cast<std::size_t>(communicator_.rank()) / 64;
     for (const int origin : origins) {
-        control_.posts(origin)[word].fetch_or(bit_of(communicator_.rank()),
-                                              std::memory_order_release);
+        if (control_.rank(origin).is_remote()) [[unlikely]] {
+            server_.tell(*this, origin, Notice::posted);
+            continue;
+        }
+        set_posted(communicator_.rank(), origin);
         engine_.rank().ring(communicator_.endpoint(origin));
     }
     return {};
+}
+
+void Window::set_posted(int target, int origin) const {
+    control_.posts(origin)[static_cast<std::size_t>(target) / 64].fetch_or(
+        bit_of(target), std::memory_order_release);
 }
 
 Error Window::start(const comm::Group& group, int assertions) {
@@ -293,6 +366,10 @@ Error Window::complete() {
     }
     synchronise();
     for (const int target : epochs_.started()) {
+        if (control_.rank(target).is_remote()) [[unlikely]] {
+            server_.tell(*this, target, Notice::completed);
+            continue;
+        }
         control_.rank(target).completed.fetch_add(1, std::memory_order_release);
         engine_.rank().ring(communicator_.endpoint(target));
     }

@@ -10,8 +10,9 @@
 //
 //     extent of the window heap:   control block | memory of rank 0 | rank 1 | …
 //
-// Thread rule: under the rank's lock, which waits release; what ranks share is in the control
-// block. Invariants
+// Thread rule: under the rank's lock, which waits release; what a node's ranks share is in the
+// control block. Ranks of other nodes are reached by messages in all windows: each node has an
+// extent of its own, with a control block and the memory of its ranks. Invariants
 //  1. The accumulate mutex of the target is held while an accumulate operation, of whatever size,
 //     reads and writes it: all are atomic to each other, whatever their types and operations are.
 //     (An operation of a rank that has been killed may have been done in part.)
@@ -194,16 +195,17 @@ class Window {
     Error compare_and_swap(const void* from, const void* compared, void* result,
                            const datatype::Datatype& type, int target, MPI_Aint displacement);
 
-    // Carries out what a rank has asked for by a message (serve.cpp).
-    void serve(const std::vector<std::byte>& memory, std::vector<std::byte>& answer);
+    // Carries out what a rank has asked for by a message (serve.cpp). False: it waits for the lock;
+    // to be called again, with the same `queued`, which is false at first.
+    bool serve(int origin, const std::vector<std::byte>& memory, bool& queued,
+               std::vector<std::byte>& answer);
+    void note(int rank, Notice notice);
 
     // --- Memory of ranks
     Flavour flavour() const { return flavour_; }
     bool contiguous() const { return contiguous_; }
     // Memory of a rank as this one may load and store it; null: it may not.
-    std::byte* memory_of(int rank) const {
-        return owns_memory_ || is_local(rank) ? at(rank) : nullptr;
-    }
+    std::byte* memory_of(int rank) const { return reaches(rank) ? at(rank) : nullptr; }
     const RankControl& control_of(int rank) const { return control_.rank(rank); }
 
     // Regions of a dynamic window (dynamic.cpp).
@@ -238,6 +240,10 @@ class Window {
     };
 
     bool is_local(int rank) const { return control_.rank(rank).process == process_; }
+    // Whether loads and stores reach a rank's memory.
+    bool reaches(int rank) const {
+        return is_local(rank) || (owns_memory_ && !control_.rank(rank).is_remote());
+    }
     std::byte* at(int rank) const {
         const std::uint64_t place = control_.rank(rank).place;
         return owns_memory_ ? part_.base() + place : reinterpret_cast<std::byte*>(place);
@@ -287,7 +293,7 @@ class Window {
             MappedMemory memory(layout, mutex, mutex_user());
             return use(memory);
         }
-        if (!server_.kernel_refuses()) {
+        if (!place.control->is_remote() && !server_.kernel_refuses()) {
             PeerMemory memory(communicator_.endpoint(place.target), layout, mutex, mutex_user());
             Error error = use(memory);
             if (memory.refusal() == 0) {
@@ -306,15 +312,26 @@ class Window {
     static Error accumulate_parts(const Accumulation& what, TargetMemory& memory);
     void accumulate_in_place(const Accumulation& what);
 
+    bool serve_lock(const ServedHead& head, int origin, bool& queued, ServedAnswer& answer);
     Error create_by(WindowPlan& plan, std::uint64_t all_bytes);
+    struct Extent;
+    struct Part;
+    Error add_up(const Part& own, Part& sum);
+    Error share_extent(Extent& extent) const;
+    Error exchange_places();
     Error take_extent(std::uint64_t bytes);
     Error commit_own(const WindowPlan& plan);
     void give_extent_back();
     Error agree(Error own) const;
     void settle_place(const WindowPlan& plan, std::uint64_t all_bytes);
+    Error take_lock(int target, bool exclusive);
+    Error take_remote_lock(int target, bool exclusive);
+    Error try_shared_lock(int target, bool& taken);
+    Error give_lock_back(int target, bool exclusive);
     Error take_all_locks();
     void count_shared_locks(int more);
-    void give_locks_back(int first, int end, int except);
+    Error give_locks_back(int end, int more);
+    void set_posted(int target, int origin) const;
     bool all_completed() const;
     // An origin of the exposure that has ended; -1: none.
     int ended_origin() const;
@@ -351,7 +368,10 @@ class Window {
     Epochs epochs_;
     std::uint32_t polls_left_ = polls_per_look;
     std::uint64_t looked_ = 0; // when, in ticks
-    Regions regions_;          // of a dynamic window
+    bool spans_nodes_ = false;
+    bool asks_for_lock_ = false; // a thread waits for the lock of a rank of another node
+    int leader_ = 0;             // the first of the ranks of this node, which takes the extent
+    Regions regions_;            // of a dynamic window
 };
 
 } // namespace warren::rma

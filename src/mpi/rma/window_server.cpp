@@ -26,6 +26,10 @@ WindowServer::WindowServer(message::Engine& engine) : engine_(engine) {
                          [](void* self, const transport::Arrival& arrival) {
                              static_cast<WindowServer*>(self)->take(arrival);
                          });
+    engine.register_kind(message::kind::window_notice, this,
+                         [](void* self, const transport::Arrival& arrival) {
+                             static_cast<WindowServer*>(self)->take_notice(arrival);
+                         });
 }
 
 // (What an origin that was killed has left is the request table's.)
@@ -95,11 +99,40 @@ Error WindowServer::ask(const Window& window, int target, const std::vector<std:
     return error;
 }
 
+void WindowServer::tell(const Window& window, int rank, Notice notice) {
+    const comm::Communicator& communicator = window.communicator();
+    const std::byte nothing{};
+    engine_.tell(communicator.endpoint(rank),
+                 {.kind = message::kind::window_notice,
+                  .context = communicator.context(),
+                  .source = communicator.rank(),
+                  .tag = static_cast<std::int32_t>(notice)},
+                 &nothing, 0);
+}
+
 // --- Targets
+
+void WindowServer::take_notice(const transport::Arrival& arrival) {
+    const auto window = windows_.find(arrival.header.context);
+    if (window == windows_.end()) {
+        return; // nobody awaits it
+    }
+    const comm::Communicator& communicator = window->second->communicator();
+    const std::int32_t rank = arrival.header.source;
+    if (rank >= 0 && rank < communicator.size() && communicator.endpoint(rank) == arrival.sender) {
+        window->second->note(rank, static_cast<Notice>(arrival.header.tag));
+    }
+}
 
 void WindowServer::take(const transport::Arrival& arrival) {
     RequestCell cell;
+    if (arrival.bytes != sizeof cell) {
+        return;
+    }
     std::memcpy(&cell, arrival.data, sizeof cell);
+    if (cell.bytes > largest_request) {
+        return; // of nobody that follows these rules
+    }
     services_.push_back({.context = arrival.header.context,
                          .origin_in_world = arrival.sender,
                          .envelope = message::envelope_of(arrival.header),
@@ -134,29 +167,40 @@ bool WindowServer::run() {
     return true;
 }
 
-bool WindowServer::advance(Service& service) {
-    if (service.transfer == nullptr && !begin_receive(service)) {
-        return true;
-    }
-    if (!service.transfer->complete) {
-        return false;
-    }
-    const bool failed = service.transfer->outcome.error_class != MPI_SUCCESS;
-    engine_.discard(*std::exchange(service.transfer, nullptr));
-    if (service.answers || failed) {
-        return true;
-    }
+bool WindowServer::carry_out(Service& service) {
     const auto window = windows_.find(service.context);
     std::vector<std::byte> answer;
     if (window == windows_.end()) {
-        const ServedAnswer none = {.error_class = MPI_ERR_WIN};
+        const ServedAnswer none = {.error_class = MPI_ERR_WIN, .taken = 0};
         answer.resize(sizeof none);
         std::memcpy(answer.data(), &none, sizeof none);
-    } else {
-        window->second->serve(service.memory, answer);
+    } else if (!window->second->serve(service.envelope.source, service.memory, service.queued,
+                                      answer)) {
+        return false;
     }
     service.memory = std::move(answer);
     service.answers = true;
+    return true;
+}
+
+bool WindowServer::advance(Service& service) {
+    if (!service.queued) {
+        if (service.transfer == nullptr && !begin_receive(service)) {
+            return true;
+        }
+        if (!service.transfer->complete) {
+            return false;
+        }
+        const bool failed = service.transfer->outcome.error_class != MPI_SUCCESS;
+        engine_.discard(*std::exchange(service.transfer, nullptr));
+        if (service.answers || failed) {
+            return true;
+        }
+    }
+    if (!carry_out(service)) {
+        return false;
+    }
+    service.queued = false;
     if (!begin_answer(service)) {
         return true;
     }

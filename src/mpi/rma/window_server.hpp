@@ -1,14 +1,19 @@
-// WindowServer: operations on this rank's memory that others ask for by messages, where neither
-// loads and stores nor the kernel's copies reach it, and this rank's own requests to others.
+// WindowServer: operations on this rank's memory, and on its lock, that others ask for by messages,
+// where neither loads and stores nor the kernel's copies reach it, and this rank's own requests to
+// others.
 //
 // A request is a cell (kind::window_request), which names the window, the origin and a tag, and a
 // message with that tag: the head (ServedHead), the pieces of memory, and data. The answer is a
 // message with the next tag: an error class (ServedAnswer) and data. Both go by the ways of
 // point-to-point messages in the context of the window's communicator. An origin has one request
-// under way per thread, and waits for its answer; a target never waits for an origin.
+// under way per thread, and waits for its answer; a target never waits for an origin. A lock that
+// is held is answered when it has been handed over.
+// Ranks of other nodes tell by a cell without an answer (kind::window_notice) that they have posted
+// their window or completed their epoch.
 // Thread rule: under the rank's lock. Invariants
 //  1. A window is registered before any rank can access it, and until none can.
-//  2. A target checks all pieces against its own memory of the window before it touches any.
+//  2. A target checks a request, and all pieces against its own memory of the window, before it
+//     touches any.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +24,21 @@
 
 #include "base/error.hpp"
 #include "mpi/message/engine.hpp"
+#include "mpi/rma/tuning.hpp"
 
 namespace warren::rma {
 
 class Window;
 
-enum class ServedKind : std::uint8_t { read, write, accumulate, compare_and_swap };
+enum class ServedKind : std::uint8_t {
+    read,
+    write,
+    accumulate,
+    compare_and_swap,
+    lock,
+    try_lock,
+    unlock
+};
 
 struct ServedPiece {
     std::uint64_t address; // in the target's process
@@ -36,13 +50,23 @@ struct ServedHead {
     std::uint8_t fetches = 0;   // of an accumulate operation: the answer has what was there
     std::uint8_t operation = 0; // coll::OpKind
     std::uint8_t basic = 0;     // type, as an index of the predefined ones
+    std::uint8_t exclusive = 0; // of locks
+    std::uint8_t unused[3] = {};
     std::uint32_t pieces = 0;
     std::uint64_t bytes = 0; // of the pieces together
 };
+// (Of a comparison, twice as much data.)
+inline constexpr std::size_t largest_request = sizeof(ServedHead) +
+                                               pieces_per_request * sizeof(ServedPiece) +
+                                               2 * static_cast<std::size_t>(data_bytes_per_request);
 
 struct ServedAnswer {
-    std::int64_t error_class;
+    std::int32_t error_class;
+    std::uint32_t taken; // of locks
 };
+
+// What a rank of another node has done: the tag of the cell.
+enum class Notice : std::int32_t { posted, completed };
 
 class WindowServer {
   public:
@@ -58,6 +82,7 @@ class WindowServer {
     // Sends a request to a rank of a window, and waits for its answer: an error class and data.
     Error ask(const Window& window, int target, const std::vector<std::byte>& request, void* answer,
               std::size_t answer_bytes);
+    void tell(const Window& window, int rank, Notice notice);
 
     // Whether the kernel is known to refuse copies between processes. Noted once.
     bool kernel_refuses() const { return kernel_refuses_; }
@@ -73,6 +98,7 @@ class WindowServer {
         std::uint64_t bytes;                  // of the request
         message::Request* transfer = nullptr; // the request's receive, then the answer's send
         bool answers = false;
+        bool queued = false;                // for a lock
         std::vector<std::byte> memory = {}; // of the request, then of the answer
     };
     struct RequestCell {
@@ -81,10 +107,13 @@ class WindowServer {
     };
 
     void take(const transport::Arrival& arrival);
+    void take_notice(const transport::Arrival& arrival);
     // Goes on with all services. True: none is left.
     bool run();
     // True: it has ended.
     bool advance(Service& service);
+    // Makes the answer of a request that has come. False: not yet.
+    bool carry_out(Service& service);
     bool begin_receive(Service& service);
     bool begin_answer(Service& service);
 

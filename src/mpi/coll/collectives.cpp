@@ -5,6 +5,7 @@
 
 #include "base/invariant.hpp"
 #include "mpi/coll/choice.hpp"
+#include "mpi/coll/levels.hpp"
 #include "mpi/coll/shared_data.hpp"
 #include "mpi/coll/shared_direct.hpp"
 #include "mpi/coll/short_blocks.hpp"
@@ -51,6 +52,9 @@ Error Collectives::barrier() {
         slot.barrier();
         return slot.outcome();
     }
+    if (Levels* levels = find_levels(engine_, communicator_)) {
+        return TwoLevels(engine_, communicator_, *levels).barrier();
+    }
     Immediate steps(engine_, communicator_);
     coll::barrier(steps);
     return steps.end();
@@ -86,6 +90,9 @@ Error Collectives::bcast(const message::Buffer& buffer, int root) {
     Error outcome;
     if (by_sharing(path, outcome, [&](auto& data) { return data.bcast(buffer, root); })) {
         return outcome;
+    }
+    if (Levels* levels = find_levels(engine_, communicator_)) {
+        return TwoLevels(engine_, communicator_, *levels).bcast(buffer, root);
     }
     Immediate steps(engine_, communicator_, {.bytes = bytes, .root = root});
     coll::bcast(steps, buffer, root);
@@ -232,6 +239,12 @@ Error Collectives::reduce(const void* in, void* out, MPI_Count count,
         })) {
         return outcome;
     }
+    if (op.commutative()) {
+        if (Levels* levels = find_levels(engine_, communicator_)) {
+            return TwoLevels(engine_, communicator_, *levels)
+                .reduce({count, type, op}, in, out, root);
+        }
+    }
     Immediate steps(engine_, communicator_,
                     {.bytes = count * type.size, .root = root, .op = op.kind()});
     coll::reduce(steps, {count, type, op}, in, out, root);
@@ -261,6 +274,11 @@ Error Collectives::allreduce(const void* in, void* out, MPI_Count count,
             return data.allreduce({count, type, op}, in, out);
         })) {
         return outcome;
+    }
+    if (op.commutative()) {
+        if (Levels* levels = find_levels(engine_, communicator_)) {
+            return TwoLevels(engine_, communicator_, *levels).allreduce({count, type, op}, in, out);
+        }
     }
     Immediate steps(engine_, communicator_, {.bytes = count * type.size, .op = op.kind()});
     coll::allreduce(steps, {count, type, op}, in, out);

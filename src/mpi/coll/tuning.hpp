@@ -35,6 +35,12 @@ inline constexpr int wake_fan_out = 2;
 // Largest block, bytes, for which the shorter code is worth a class of its own.
 inline constexpr MPI_Count short_block_bytes = 1024;
 
+// --- Levels (levels.hpp)
+
+// Operations of a communicator of several nodes before it gets levels, which take as long to make
+// as several operations.
+inline constexpr std::uint64_t levels_from = 3;
+
 // --- Copies. --operations bcast,allgather
 
 // At or above this size, bytes, use the copy routine tuned for lines that another core wrote last.

@@ -28,6 +28,10 @@
 #include "mpi/comm/world.hpp"
 #include "mpi/message/send_buffer.hpp"
 
+namespace warren::coll {
+struct Levels;
+}
+
 namespace warren::comm {
 
 // Contexts that need no agreement: of the world, of MPI_COMM_SELF, and of what communicators are
@@ -55,8 +59,12 @@ struct CollectivePlace {
     std::uint8_t delayed_polls = 0;
     std::uint64_t operations = 0;  // that this rank has entered
     std::uint64_t all_arrived = 0; // all ranks are known to have arrived in those before
-    // Data that operations before this one wrote may be read until the arrival after the next.
-    std::uint64_t read_late = 0;
+    union {
+        // Data that operations before this one wrote may be read until the arrival after the next.
+        std::uint64_t read_late = 0;
+        // Without a slot, of ranks of several nodes (mpi/coll/levels.hpp).
+        coll::Levels* levels;
+    };
     // Its staging areas for data, by kind, as mpi/coll/staging.hpp says; 0: not known yet.
     std::uint16_t staging[3] = {0, 0, 0};
 };

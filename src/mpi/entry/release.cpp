@@ -3,6 +3,7 @@
 #include <new>
 
 #include "mpi/coll/agreement.hpp"
+#include "mpi/coll/levels.hpp"
 #include "mpi/entry/context.hpp"
 
 namespace warren::mpi {
@@ -24,6 +25,7 @@ void end_communicator(Context& context, comm::Communicator& communicator) {
         const std::lock_guard lock(context.process.mutex);
         context.error_handlers.release(*std::exchange(communicator.error_handler, nullptr));
     }
+    coll::end_levels(context.rank, communicator);
     coll::give_back(context.rank, {communicator.context(),
                                    communicator.inter() ? communicator.local().context() : 0});
     context.communicators.destroy(communicator);

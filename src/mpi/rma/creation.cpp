@@ -218,6 +218,11 @@ Error Window::create(WindowPlan& plan) {
                           "(MPI_Comm_split_type with MPI_COMM_TYPE_SHARED makes communicators of "
                           "those that do)");
     }
+    if (spans_nodes_ && engine_.rank().lock.shared() && !plan.error) {
+        plan.error = fail(MPI_ERR_UNSUPPORTED_OPERATION,
+                          "comm has ranks on several nodes: windows of this version of Warren are "
+                          "there for one thread at a time, and MPI has MPI_THREAD_MULTIPLE");
+    }
     const bool failed = static_cast<bool>(plan.error);
     const Part own = {.bytes =
                           failed || !owns_memory_ ? 0 : static_cast<std::int64_t>(padded(plan)),

@@ -41,6 +41,9 @@ ERROR_CLASSES = {
 # own failures.
 HANDLER_OF_NEW = {"MPI_Session_init", "MPI_Comm_create_from_group", "MPI_Intercomm_create_from_groups"}
 
+# Kinds of arguments that the core checks where they mean something, at the root.
+ROOTS_KINDS = {"STRING", "STRING_ARRAY", "STRING_2DARRAY", "COMM_SIZE", "INFO"}
+
 # Results that are not touched when the length beside them is 0.
 MAY_BE_NULL = {("Info_get_string", "value"), ("Session_get_nth_pset", "pset_name")}
 
@@ -215,6 +218,8 @@ def memory_check(procedure, parameter):
     if kind in OPTIONAL_KINDS or parameter.name == "...":
         return None
     if (base_name(procedure.name), name) in MAY_BE_NULL:
+        return None
+    if parameter.root_only and kind in ROOTS_KINDS:
         return None
     if kind == "STATUS" and parameter.direction == "out":
         return None  # MPI_STATUS_IGNORE

@@ -63,6 +63,7 @@ def is_object(parameter):
         and not parameter.is_array
         and parameter.kind != "REQUEST"
         and parameter.name not in SIGNIFICANT_SOMEWHERE
+        and not (parameter.root_only and parameter.kind == "INFO")
     )
 
 

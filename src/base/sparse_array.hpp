@@ -5,8 +5,10 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <sys/mman.h>
+#include <utility>
 
 namespace warren {
 
@@ -21,6 +23,13 @@ class SparseArray {
             throw std::bad_alloc();
         }
         objects_ = static_cast<Object**>(memory);
+    }
+    // Makes room for numbers below `count`, which is more than there is room for.
+    void grow(std::size_t count) {
+        SparseArray larger(count);
+        std::memcpy(larger.objects_, objects_, bytes_);
+        std::swap(bytes_, larger.bytes_);
+        std::swap(objects_, larger.objects_);
     }
     SparseArray(const SparseArray&) = delete;
     SparseArray& operator=(const SparseArray&) = delete;

@@ -72,9 +72,10 @@ WARREN_FOREIGN(int, Comm_spawn_multiple,
     if (!info_.made() || !codes_.made()) {
         return no_memory();
     }
-    return foreign_error(core.Comm_spawn_multiple(count, commands, argv, maxprocs, info_.data(),
-                                                  root, core_comm, intercomm_.data(),
-                                                  codes_.data()));
+    // Away from the root, codes come of a success only, which is 0 here too.
+    return foreign_error(core.Comm_spawn_multiple(
+        rank == root ? count : 0, commands, argv, maxprocs, info_.data(), root, core_comm,
+        intercomm_.data(), rank == root ? codes_.data() : codes));
 }
 
 WARREN_FOREIGN(int, Status_c2f, (const Status* c_status, int* f_status)) {

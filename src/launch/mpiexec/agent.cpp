@@ -142,7 +142,8 @@ int run_agent() {
         agent.link.send(FrameKind::failed, static_cast<std::uint32_t>(exit_code), record->text);
         agent.link.send(FrameKind::ends_job);
     } else {
-        Job job(line, &agent);
+        SpawnedBy nobody;
+        Job job(line, nobody, &agent);
         exit_code = job.run();
     }
     agent.link.send(FrameKind::ended, static_cast<std::uint32_t>(exit_code));

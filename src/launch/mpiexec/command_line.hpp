@@ -39,6 +39,10 @@ enum class RankKind : std::uint8_t {
     fibre    // the same as a user-level thread: many on a worker thread per processor
 };
 
+// The error handler of MPI_COMM_WORLD and MPI_COMM_SELF at the beginning, as
+// node::WorldIdentity::initial_handler has it.
+enum class InitialHandler : std::uint8_t { fatal = 0, aborts = 1, returns = 2 };
+
 struct EnvironmentSetting {
     std::string name;
     std::string value;
@@ -91,6 +95,7 @@ struct CommandLine {
     std::string balance_record;  // absolute path of a file for the balancer's last matrix
     bool migrates_pages = false; // to where balancers put ranks
     bool steals = true;
+    InitialHandler initial_handler = InitialHandler::fatal;
     bool keeps_going = false; // a rank that fails does not end the others
     double timeout_s = 0;     // 0: none
     std::string hosts;        // as written; read by plan_hosts (hosts.hpp)

@@ -303,8 +303,9 @@ TEST(CommandLine, OptionsOfOtherLaunchersAreUnderstoodOrAnswered) {
     EXPECT_NE(refused({"-arch", "vax", "a"}).find("this node is"), std::string::npos);
     EXPECT_NE(refused({"-file", "x", "a"}).find("-configfile"), std::string::npos);
     EXPECT_NE(refused({"--output-filename", "x", "a"}).find("WARREN_RANK"), std::string::npos);
-    EXPECT_NE(refused({"-initial-errhandler", "mpi_errors_return", "a"}).find("set_errhandler"),
-              std::string::npos);
+    EXPECT_EQ(parsed({"-initial-errhandler", "mpi_errors_return", "a"}).initial_handler,
+              InitialHandler::returns);
+    EXPECT_NE(refused({"-initial-errhandler", "mine", "a"}).find("'mine'"), std::string::npos);
 }
 
 TEST(CommandLine, ConfigurationFilesHaveAProgramPerLine) {

@@ -19,9 +19,12 @@ enum class Source : std::uint32_t {
     all_output,
     sink,
     input,
-    input_taken, // there is room for more of rank 0's standard input
-    link,        // of an agent to mpiexec: frames
-    link_takes   // and room for more of them
+    input_taken,    // there is room for more of rank 0's standard input
+    link,           // of an agent to mpiexec: frames
+    link_takes,     // and room for more of them
+    spawn_listener, // a rank wants processes started
+    spawn_request,  // and says which
+    spawner         // what the rank says that has spawned this job
 };
 
 struct Event {

@@ -15,6 +15,7 @@
 
 #include "launch/mpiexec/errors.hpp"
 #include "launch/mpiexec/limits.hpp"
+#include "mpi/job/world_identity.hpp"
 
 namespace warren::launch {
 
@@ -99,6 +100,7 @@ int commit(const node::Segment& segment) {
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, nullptr);
 
+    const bool spawned = segment.at(node::world_identity)->spawned != 0;
     const int problem = commit(segment);
     [[maybe_unused]] ssize_t done = write(answer, &problem, sizeof problem);
     close_all_but(lifeline, lifeline);
@@ -107,8 +109,11 @@ int commit(const node::Segment& segment) {
     while (read(lifeline, &byte, 1) < 0 && errno == EINTR) {
     }
     // mpiexec kills the group, and so this process, before it ends: it has not come to that.
-    std::fprintf(stderr, "mpiexec: mpiexec (pid %d) was killed; its ranks are ended with it\n",
-                 static_cast<int>(mpiexec));
+    // A spawned world's is killed by the mpiexec of those that have spawned it, which says why.
+    if (!spawned) {
+        std::fprintf(stderr, "mpiexec: mpiexec (pid %d) was killed; its ranks are ended with it\n",
+                     static_cast<int>(mpiexec));
+    }
     const pid_t group = getpid();
     const pid_t cleaner = fork();
     if (cleaner == 0) {

@@ -37,6 +37,7 @@ void report_other_libraries(const JobState& job, const JobPlan& plan, Report& re
 
 int Job::run() {
     plan_.agent = state_.agent;
+    plan_.others = state_.spawned_by.others();
     if (watch_.open() && make_plan(state_.line, state_.report, plan_) && start_.prepare()) {
         if (!start_.start_processes()) {
             watch_.end_job(0, ""); // the report has the failure
@@ -44,7 +45,11 @@ int Job::run() {
         watch_.run();
     }
     clean_up();
-    return state_.report.exit_code();
+    if (state_.spawned_by.has_told()) {
+        return 0; // the failure is an error of the program that has spawned this job
+    }
+    const int exit_code = state_.report.exit_code();
+    return exit_code != 0 ? exit_code : watch_.spawned().exit_code();
 }
 
 void Job::clean_up() {

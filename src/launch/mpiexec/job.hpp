@@ -20,7 +20,8 @@ namespace warren::launch {
 class Job {
   public:
     // `agent`: of this node, in a job of several; null: this node is all.
-    explicit Job(const CommandLine& line, Agent* agent = nullptr) : state_(line, agent) {}
+    Job(const CommandLine& line, SpawnedBy& spawned_by, Agent* agent = nullptr)
+        : state_(line, agent, spawned_by) {}
 
     // Runs the job; the exit code of mpiexec.
     int run();

@@ -177,6 +177,9 @@ bool plan_processors(const CommandLine& line, Report& report, JobPlan& plan) {
                        " nodes of the job share the processors of this machine: each takes " +
                        std::to_string(plan.processors));
     }
+    if (plan.others > 0) {
+        plan.own_processors -= std::min(plan.others, plan.own_processors);
+    }
     if (has_fibres(line)) {
         plan_workers(line, allowed, report, plan);
         return plan_page_moves(line, report, plan);

@@ -25,6 +25,7 @@ struct JobPlan {
     BindingPlan bindings;
     std::uint32_t processors = 1;
     std::uint32_t own_processors = 1; // those of them that no other node has, on the average
+    std::uint32_t others = 0;         // ranks of the job that has spawned this one
     std::vector<int> workers;         // of fibres: the processor of each
     std::vector<int> worker_nodes;    // and its NUMA node; empty: pages don't follow fibres
 

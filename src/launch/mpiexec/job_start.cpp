@@ -18,6 +18,7 @@
 #include "launch/mpiexec/tuning.hpp"
 #include "mpi/job/book.hpp"
 #include "mpi/job/node_map.hpp"
+#include "mpi/job/world_identity.hpp"
 
 namespace warren::launch {
 
@@ -101,6 +102,12 @@ bool JobStart::make_segment() {
             std::copy(plan.first_ranks.begin(), plan.first_ranks.end(),
                       job_.segment.at(node::first_ranks));
         }
+    }
+    node::WorldIdentity& identity = *job_.segment.at(node::world_identity);
+    identity.initial_handler = static_cast<std::uint32_t>(job_.line.initial_handler);
+    if (job_.spawned_by.is_spawned()) {
+        identity.spawned = 1;
+        job_.spawned_by.port().copy(identity.parent_port, sizeof identity.parent_port - 1);
     }
     const std::uint64_t committed = job_.segment.header().committed_bytes;
     if (Error error = check_free_memory(committed)) {

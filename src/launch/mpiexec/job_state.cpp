@@ -6,9 +6,10 @@
 
 namespace warren::launch {
 
-JobState::JobState(const CommandLine& its_line, Agent* its_agent)
+JobState::JobState(const CommandLine& its_line, Agent* its_agent, SpawnedBy& its_spawner)
     : line(its_line),
       agent(its_agent),
+      spawned_by(its_spawner),
       started_ns(monotonic_ns()),
       name(std::to_string(getpid()) + "." + std::to_string(started_ns)) {
     if (agent != nullptr) {

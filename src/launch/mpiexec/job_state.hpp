@@ -22,6 +22,7 @@
 #include "launch/mpiexec/process_manager.hpp"
 #include "launch/mpiexec/rank_output.hpp"
 #include "launch/mpiexec/report.hpp"
+#include "launch/mpiexec/spawned_by.hpp"
 #include "launch/mpiexec/terminal_input.hpp"
 #include "mpi/job/segment.hpp"
 
@@ -49,7 +50,7 @@ struct JobProcess {
 };
 
 struct JobState {
-    JobState(const CommandLine& its_line, Agent* its_agent);
+    JobState(const CommandLine& its_line, Agent* its_agent, SpawnedBy& its_spawner);
     ~JobState();
     JobState(const JobState&) = delete;
     JobState& operator=(const JobState&) = delete;
@@ -70,6 +71,7 @@ struct JobState {
 
     const CommandLine& line;
     Agent* const agent; // null: the job is on this node alone
+    SpawnedBy& spawned_by;
     std::uint64_t started_ns;
     std::string name; // WARREN_JOB
     node::Segment segment;
@@ -84,7 +86,7 @@ struct JobState {
     Events events;
     RankOutput output;
     TerminalInput input;
-    Report report{output, line.verbose, agent != nullptr ? &agent->link : nullptr};
+    Report report{output, line.verbose, agent != nullptr ? &agent->link : nullptr, &spawned_by};
 };
 
 } // namespace warren::launch

@@ -19,6 +19,7 @@
 #include "launch/mpiexec/state_report.hpp"
 #include "launch/mpiexec/tuning.hpp"
 #include "launch/mpiexec/vain_waits.hpp"
+#include "mpi/job/world_identity.hpp"
 #include "mpi/rank/doorbell.hpp"
 
 namespace warren::launch {
@@ -77,7 +78,11 @@ bool JobWatch::open() {
 }
 
 void JobWatch::run() {
-    while (job_.alive > 0 ||
+    spawned_.open();
+    if (job_.spawned_by.descriptor() >= 0) {
+        job_.events.watch(job_.spawned_by.descriptor(), Source::spawner);
+    }
+    while (job_.alive > 0 || spawned_.running() > 0 ||
            (linger_until_ns_ > monotonic_ns() && job_.output.open_streams() > 0)) {
         update_input();
         update_link();
@@ -119,6 +124,17 @@ void JobWatch::take(const Event& event) {
         break;
     case Source::link:
         read_link();
+        break;
+    case Source::spawn_listener:
+        spawned_.take_connections();
+        break;
+    case Source::spawn_request:
+        spawned_.read_request(event.number, former_signals_);
+        break;
+    case Source::spawner:
+        if (job_.spawned_by.rank_has_ended()) {
+            end_job(exit_failure, "the process that has spawned these ranks has ended");
+        }
         break;
     default: // a sink, the link or rank 0 takes more: the loop's end
         break;
@@ -173,6 +189,8 @@ void JobWatch::take_ended() {
         const auto found = job_.process_of.find(pid);
         if (found != job_.process_of.end()) {
             process_ended(job_.processes[found->second], status);
+        } else if (spawned_.ended(pid, status)) {
+            continue;
         } else if (pid == job_.guardian.pid()) {
             job_.guardian.forget();
             if (ending_ != Ending::killed) {
@@ -289,8 +307,11 @@ void JobWatch::look_for_recorded_end() {
         return;
     }
     const std::uint32_t rank = std::min(header.end_rank, job_.segment.ranks() - 1);
-    const Outcome outcome = recorded_end(header, job_.world_rank(rank),
-                                         plan_.programs[job_.ranks[rank].program].name());
+    Outcome outcome = recorded_end(header, job_.world_rank(rank),
+                                   plan_.programs[job_.ranks[rank].program].name());
+    if (spawned_.exit_code() != 0 && node::is_lost_world(header.end_text)) {
+        outcome = {.exit_code = spawned_.exit_code(), .message = ""}; // which has been told
+    }
     job_.output.drain(job_.ranks[rank].streams);
     // A rank that failed alone before explains less than this.
     job_.report.take_back();
@@ -339,6 +360,8 @@ void JobWatch::forward(int number) {
     forwarded_ = number;
     signal_ranks(number);
     signal_ranks(SIGCONT); // a stopped rank would not hear it
+    spawned_.signal_all(number);
+    spawned_.signal_all(SIGCONT);
     kill_at_ns_ = monotonic_ns() + signal_grace_ns;
 }
 
@@ -360,6 +383,7 @@ void JobWatch::end_job(int exit_code, const std::string& message) {
     if (job_.agent != nullptr) {
         job_.agent->link.send(FrameKind::ends_job);
     }
+    spawned_.kill_all();
     signal_ranks(SIGTERM);
     signal_ranks(SIGCONT);
     kill_at_ns_ = monotonic_ns() + failure_grace_ns;
@@ -368,6 +392,7 @@ void JobWatch::end_job(int exit_code, const std::string& message) {
 void JobWatch::kill_ranks() {
     ending_ = Ending::killed;
     kill_at_ns_ = 0;
+    spawned_.kill_all();
     signal_ranks(SIGKILL);
 }
 
@@ -487,8 +512,9 @@ void JobWatch::read_reports(JobProcess& process) {
 
 // A host of fibres knows: nothing will happen any more.
 void JobWatch::all_ranks_wait() {
-    // Messages of other nodes may come.
-    if (ending_ == Ending::not_yet && job_.agent == nullptr) {
+    // Messages of other nodes or worlds may come.
+    if (ending_ == Ending::not_yet && job_.agent == nullptr &&
+        job_.segment.at(node::world_identity)->connected.load(std::memory_order_relaxed) == 0) {
         print_states();
         end_job(exit_deadlock, "deadlock: all ranks that have not ended wait, for what none of "
                                "them will do; the job is ended");

@@ -15,13 +15,14 @@
 #include "launch/mpiexec/job_state.hpp"
 #include "launch/mpiexec/job_topology.hpp"
 #include "launch/mpiexec/outcome.hpp"
+#include "launch/mpiexec/spawned_jobs.hpp"
 
 namespace warren::launch {
 
 class JobWatch {
   public:
     JobWatch(JobState& job, const JobPlan& plan, JobTopology& topology)
-        : job_(job), plan_(plan), topology_(topology) {
+        : job_(job), plan_(plan), topology_(topology), spawned_(job) {
         sigemptyset(&former_signals_);
     }
     ~JobWatch();
@@ -32,6 +33,7 @@ class JobWatch {
     bool open();
     const sigset_t& former_signals() const { return former_signals_; } // that were blocked
     int signals() const { return signals_; }
+    const SpawnedJobs& spawned() const { return spawned_; }
 
     // Watches until the last process has ended, and its output a little later.
     void run();
@@ -77,6 +79,7 @@ class JobWatch {
     JobState& job_;
     const JobPlan& plan_;
     JobTopology& topology_;
+    SpawnedJobs spawned_;
     int signals_ = -1;
     sigset_t former_signals_;
     bool input_watched_ = false;

@@ -15,6 +15,8 @@
 #include "launch/mpiexec/hosts.hpp"
 #include "launch/mpiexec/job.hpp"
 #include "launch/mpiexec/request.hpp"
+#include "launch/mpiexec/spawned_by.hpp"
+#include "mpi/job/spawn_request.hpp"
 #include "warren/version.h"
 
 using namespace warren;
@@ -46,7 +48,9 @@ void leave_outer_job() {
 }
 
 // The command line, and the nodes that it is for; none: this one alone.
-Error read_all(std::vector<std::string>& words, CommandLine& line, std::vector<Host>& hosts) {
+// A spawned world is on this one.
+Error read_all(std::vector<std::string>& words, bool spawned, CommandLine& line,
+               std::vector<Host>& hosts) {
     if (Error error = expand_config_file(words)) {
         return error;
     }
@@ -59,7 +63,18 @@ Error read_all(std::vector<std::string>& words, CommandLine& line, std::vector<H
     for (const std::string& note : line.notes) {
         std::fprintf(stderr, "mpiexec: %s\n", note.c_str());
     }
-    return plan_hosts(line, hosts);
+    return spawned ? Error{} : plan_hosts(line, hosts);
+}
+
+// Words that mpiexec would have taken for its own (mpi/job/spawn_request.hpp).
+void unescape_arguments(CommandLine& line) {
+    for (Program& program : line.programs) {
+        for (std::string& argument : program.arguments) {
+            if (argument.starts_with(node::spawn_escape)) {
+                argument.erase(0, 1);
+            }
+        }
+    }
 }
 
 } // namespace
@@ -73,8 +88,13 @@ int main(int count, char** arguments) {
     std::vector<std::string> words(arguments + 1, arguments + count);
     CommandLine line;
     std::vector<Host> hosts;
-    if (Error error = read_all(words, line, hosts)) {
+    SpawnedBy spawned_by;
+    spawned_by.read_environment();
+    if (Error error = read_all(words, spawned_by.is_spawned(), line, hosts)) {
         const std::unique_ptr<ErrorRecord> record(error.take());
+        if (spawned_by.tell(record->text)) {
+            return 0;
+        }
         std::fprintf(stderr, "mpiexec: %s\n", record->text.c_str());
         return record->error_class;
     }
@@ -94,7 +114,10 @@ int main(int count, char** arguments) {
     }
     int exit_code = 0;
     {
-        Job job(line);
+        if (spawned_by.is_spawned()) {
+            unescape_arguments(line);
+        }
+        Job job(line, spawned_by);
         exit_code = job.run();
     }
     return exit_code;

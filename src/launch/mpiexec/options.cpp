@@ -493,7 +493,8 @@ constexpr std::array table{
            Takes::value,
            " NAME",
            other_launchers::set_initial_error_handler,
-           "the standard's: mpi_errors_are_fatal"},
+           "the standard's: the error handler that programs begin with: mpi_errors_are_fatal, "
+           "mpi_errors_abort, mpi_errors_return"},
     Option{others,
            {"-file"},
            Takes::value,

@@ -93,18 +93,14 @@ Error set_launcher(OptionUse& use) {
 
 Error set_initial_error_handler(OptionUse& use) {
     constexpr std::array names{"mpi_errors_are_fatal", "mpi_errors_abort", "mpi_errors_return"};
-    if (std::find(names.begin(), names.end(), use.value) == names.end()) {
+    const auto* const found = std::find(names.begin(), names.end(), use.value);
+    if (found == names.end()) {
         return fail(exit_usage,
                     "option %s needs mpi_errors_are_fatal, mpi_errors_abort or mpi_errors_return, "
                     "not '%.80s'",
                     use.word.c_str(), use.value.c_str());
     }
-    if (use.value != names[0]) {
-        return fail(exit_usage,
-                    "option %s: programs begin with mpi_errors_are_fatal here; %s has to be set by "
-                    "MPI_Comm_set_errhandler",
-                    use.word.c_str(), use.value.c_str());
-    }
+    use.line.initial_handler = static_cast<InitialHandler>(found - names.begin());
     return {};
 }
 

@@ -21,7 +21,7 @@ void Report::fail(int exit_code, const std::string& message) {
         exit_code_ = exit_code;
         if (link_ != nullptr) {
             link_->send(FrameKind::failed, static_cast<std::uint32_t>(exit_code), message);
-        } else {
+        } else if (!message.empty() && (spawned_by_ == nullptr || !spawned_by_->tell(message))) {
             say(message);
         }
     }

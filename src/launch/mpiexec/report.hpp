@@ -9,14 +9,16 @@
 #include "base/error.hpp"
 #include "launch/mpiexec/link.hpp"
 #include "launch/mpiexec/rank_output.hpp"
+#include "launch/mpiexec/spawned_by.hpp"
 
 namespace warren::launch {
 
 class Report {
   public:
-    // `link`: failures are told there, and not said here.
-    Report(RankOutput& output, bool verbose, Link* link = nullptr)
-        : output_(output), verbose_(verbose), link_(link) {}
+    // Failures are told by `link`, or to the rank that `spawned_by` knows to wait for this job, and
+    // not said here.
+    Report(RankOutput& output, bool verbose, Link* link = nullptr, SpawnedBy* spawned_by = nullptr)
+        : output_(output), verbose_(verbose), link_(link), spawned_by_(spawned_by) {}
 
     void say(const std::string& text);
     void explain(const std::string& text); // with -v
@@ -38,6 +40,7 @@ class Report {
     RankOutput& output_;
     bool verbose_;
     Link* link_;
+    SpawnedBy* spawned_by_;
     bool failed_ = false;
     int exit_code_ = 0;
 };

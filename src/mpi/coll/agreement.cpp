@@ -10,7 +10,7 @@
 namespace warren::coll {
 
 bool spans_nodes(const Rank& rank, const comm::RankMap& members) {
-    if (rank.size == rank.world_size) {
+    if (rank.size == rank.world_size && !rank.meets_other_worlds) {
         return false;
     }
     for (int member = 0; member < members.size(); ++member) {
@@ -24,8 +24,12 @@ bool spans_nodes(const Rank& rank, const comm::RankMap& members) {
 NewCommunicator take_new(Rank& rank, int members, Kind kind, bool spans) {
     NewCommunicator made;
     const auto take = [&] {
-        return spans ? rank.bootstrap().take_spanning_context()
-                     : rank.bootstrap().take_context(static_cast<std::uint32_t>(members));
+        node::Bootstrap& bootstrap = rank.bootstrap();
+        if (!spans) {
+            return bootstrap.take_context(static_cast<std::uint32_t>(members));
+        }
+        return rank.meets_other_worlds ? bootstrap.take_connecting_context()
+                                       : bootstrap.take_spanning_context();
     };
     made.context = take();
     if (kind == Kind::inter && made.context != 0) {
@@ -46,9 +50,9 @@ void give_back(Rank& rank, const NewCommunicator& agreed) {
     }
 }
 
-void expect_place(const Rank& rank, comm::Communicator& made) {
+void expect_place(const Rank&, comm::Communicator& made) {
     if (made.size() > 1 && !made.inter()) {
-        made.place.slot = node::ContextIds::is_spanning(rank.segment, made.context())
+        made.place.slot = node::ContextIds::is_spanning(made.context())
                               ? comm::CollectivePlace::none
                               : comm::CollectivePlace::unknown;
     }

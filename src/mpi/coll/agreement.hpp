@@ -25,7 +25,7 @@ struct NewCommunicator {
 
 enum class Kind : bool { intra, inter };
 
-// Whether some of these ranks are on other nodes.
+// Whether some of these ranks are on other nodes, or of other worlds.
 bool spans_nodes(const Rank& rank, const comm::RankMap& members);
 // Taken by the first rank of the new communicator, which has so many members in all.
 NewCommunicator take_new(Rank& rank, int members, Kind kind, bool spans);

@@ -91,10 +91,11 @@ class Steps {
     const comm::Communicator& communicator() const { return communicator_; }
     // Whether ranks take turns on their processors: then the number of waits of each rank counts
     // most.
-    // The same at all ranks, and so not asked where nodes may differ.
+    // The same at all ranks, and so not asked where nodes or worlds may differ.
     bool crowded() const {
         const Rank& rank = engine_.rank();
-        return rank.oversubscribed() && rank.size == rank.world_size;
+        return rank.oversubscribed() && rank.size == rank.world_size &&
+               !node::ContextIds::is_spanning(communicator_.context());
     }
 
     // Which operation begins.

@@ -7,8 +7,9 @@
 // Invariant: all processes are of world 0, where the number of a process is its endpoint, so
 // endpoint_of() costs no instruction. Each node has endpoints of its own (mpi/job/endpoints.hpp):
 // on one node they are the ranks of the world, and members() maps ranks to them on several. Rank
-// maps of all communicators and groups are made of members(), so they lead to endpoints. Worlds
-// that were spawned or connected would change endpoint_of(), and nothing else above the transport.
+// maps of all communicators and groups are made of members(), so they lead to endpoints. Processes
+// of worlds that were spawned or connected have endpoints behind the world's, which each rank
+// numbers for itself (mpi/transport/bridge).
 // Thread rule: constant.
 #pragma once
 

@@ -34,8 +34,10 @@ Error comm_get_info(Context& context, comm::Communicator& comm, MPI_Info* info_u
     return make_info(context.process, &info, info_used);
 }
 
-Error comm_get_parent(Context&, MPI_Comm* parent) {
-    *parent = MPI_COMM_NULL;
+Error comm_get_parent(Context& context, MPI_Comm* parent) {
+    // (Null again when the program has freed it.)
+    *parent =
+        context.communicators.find(context.parent) != nullptr ? context.parent : MPI_COMM_NULL;
     return {};
 }
 

@@ -11,7 +11,7 @@ namespace warren::mpi {
 Error comm_set_info(Context& context, comm::Communicator& comm, comm::Info& info);
 Error comm_get_info(Context& context, comm::Communicator& comm, MPI_Info* info_used);
 
-// No process is spawned.
+// The intercommunicator to the processes that have spawned this world.
 Error comm_get_parent(Context& context, MPI_Comm* parent);
 
 } // namespace warren::mpi

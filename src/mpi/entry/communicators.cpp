@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "mpi/coll/agreement.hpp"
+#include "mpi/coll/collectives.hpp"
 #include "mpi/entry/context.hpp"
 #include "mpi/entry/new_communicator.hpp"
+#include "mpi/entry/other_worlds.hpp"
 #include "mpi/entry/release.hpp"
 
 namespace warren::mpi {
@@ -79,6 +81,7 @@ Error make_agreed(Context& context, const comm::RankMap& map, const coll::NewCom
         return fail(MPI_ERR_NO_MEM, "no memory for another communicator");
     }
     coll::expect_place(context.rank, *made);
+    retain_members(context, *made);
     return {};
 }
 
@@ -107,6 +110,7 @@ Error make_agreed_inter(Context& context, const comm::RankMap& local, const comm
         coll::give_back(context.rank, agreed);
         return fail(MPI_ERR_NO_MEM, "no memory for another communicator");
     }
+    retain_members(context, *made);
     return {};
 }
 
@@ -419,8 +423,18 @@ Error comm_free(Context& context, comm::Communicator& comm) {
 }
 
 Error comm_disconnect(Context& context, comm::Communicator& comm) {
+    if (&comm == &context.communicators.world() || &comm == &context.communicators.self()) {
+        return comm_free(context, comm); // which refuses
+    }
     if (comm.send_buffer != nullptr) {
         comm.send_buffer->flush(context.messages);
+    }
+    // Nobody sends any more when all have come here.
+    if (coll::spans_nodes(context.rank, comm.map()) ||
+        coll::spans_nodes(context.rank, comm.peer_map())) {
+        if (Error error = coll::Collectives(context.messages, comm).barrier()) {
+            return error;
+        }
     }
     return comm_free(context, comm);
 }

@@ -3,12 +3,14 @@
 #include "mpi/entry/window_release.hpp"
 
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 #include <utility>
 
 #include "mpi/calls.hpp"
 #include "mpi/entry/enrolment.hpp"
 #include "mpi/entry/failure.hpp"
+#include "mpi/entry/other_worlds.hpp"
 #include "mpi/entry/requests.hpp"
 #include "mpi/entry/tool_information.hpp"
 #include "mpi/transport/shm/segment_regions.hpp"
@@ -29,11 +31,20 @@ Context::Context(RankState& own_home, Enrolment&& enrolment)
       communicators(comm::World::on(node::Endpoints(rank.segment), rank.world_rank),
                     comm::TableShelf(rank.segment)),
       window_server(messages),
+      ports(messages),
+      launcher(node::world_number(rank.segment)),
       main_thread(kernel_thread()) {
     attributes.tag_ub = tag_limit;
     attributes.wtime_is_global = rank.size == rank.world_size ? 1 : 0;
-    attributes.universe_size = static_cast<int>(rank.world_size);
+    // There are no slots: beside these ranks, as many as there are processors run well.
+    attributes.universe_size = static_cast<int>(rank.world_size) + get_nprocs();
     attributes.application = static_cast<int>(rank.slot.application);
+    const std::uint32_t handler = rank.segment.at(node::world_identity)->initial_handler;
+    if (handler != 0) {
+        comm::ErrorHandler& initial =
+            handler == 1 ? error_handlers.aborts() : error_handlers.returns();
+        communicators.world().error_handler = communicators.self().error_handler = &initial;
+    }
 }
 
 Context::~Context() {
@@ -177,7 +188,9 @@ Error make_context(int thread_level) {
     context->thread_level = thread_level;
     context->main_thread = kernel_thread();
     context->rank_state.life.store(Life::running, std::memory_order_release);
-    return {};
+    const std::lock_guard lock(context->rank.lock);
+    context->messages.current_call = calls::MPI_Init;
+    return meet_parent(*context);
 }
 
 void begin_end_of_context() {

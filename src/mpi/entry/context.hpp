@@ -16,10 +16,13 @@
 #include "mpi/comm/communicator.hpp"
 #include "mpi/comm/session.hpp"
 #include "mpi/datatype/type_table.hpp"
+#include "mpi/entry/launcher.hpp"
 #include "mpi/entry/partitioned.hpp"
+#include "mpi/entry/ports.hpp"
 #include "mpi/entry/process.hpp"
 #include "mpi/entry/rank_state.hpp"
 #include "mpi/io/file.hpp"
+#include "mpi/job/name_service.hpp"
 #include "mpi/message/engine.hpp"
 #include "mpi/message/send_buffer.hpp"
 #include "mpi/op/op.hpp"
@@ -51,6 +54,10 @@ struct Context {
     comm::Sessions sessions;
     PartitionedMatching partitioned;
     rma::WindowServer window_server;
+    Ports ports;
+    node::NameService names; // published
+    Launcher launcher;
+    MPI_Comm parent = MPI_COMM_NULL; // of a spawned world
     LateHandleTable<rma::Window> windows;
     LateHandleTable<io::File> files;
     io::Representations representations; // of data in files

@@ -6,36 +6,26 @@
 #include "mpi/coll/collectives.hpp"
 #include "mpi/entry/communicators.hpp"
 #include "mpi/entry/new_communicator.hpp"
+#include "mpi/entry/other_worlds.hpp"
 #include "mpi/entry/release.hpp"
 
 namespace warren::mpi {
 
 namespace {
 
-// The message that the leaders exchange before their groups: the number of members, whose world
-// ranks follow, and the new communicator's properties (the second leader doesn't know them yet).
+// The message that the leaders exchange before their groups: the number of members, whose names
+// follow, and the new communicator's properties (the second leader doesn't know them yet).
 struct Introduction {
     std::int32_t members; // 0: the leader has found a mistake
     std::int32_t first;   // the listening group is the first of the two
     coll::NewCommunicator agreed;
 };
 
-using Processes = std::vector<std::uint32_t>;
+using Processes = std::vector<node::ProcessName>;
 
 message::Buffer bytes_of(Processes& processes) {
     return coll::bytes_of(processes.data(),
-                          static_cast<MPI_Count>(processes.size() * sizeof(std::uint32_t)));
-}
-
-// Where ranks of the world are for this node.
-Processes endpoints_of(const Context& context, const Processes& world_ranks) {
-    const node::Endpoints endpoints(context.rank.segment);
-    Processes made;
-    made.reserve(world_ranks.size());
-    for (const std::uint32_t rank : world_ranks) {
-        made.push_back(endpoints.of(rank));
-    }
-    return made;
+                          static_cast<MPI_Count>(processes.size() * sizeof(node::ProcessName)));
 }
 
 Error send_introduction(const coll::Channel& channel, Introduction own, Processes& processes,
@@ -66,28 +56,30 @@ Error introduce(Context& context, const comm::Communicator& local_comm,
         return fail(MPI_ERR_RANK, "remote_leader = %d is not in 0 … %d", remote_leader,
                     peer->peers() - 1);
     }
-    const node::Endpoints endpoints(context.rank.segment);
-    const std::uint32_t own = context.rank.world_rank;
-    const std::uint32_t other = endpoints.world_rank(peer->endpoint(remote_leader));
+    const Processes leaders = names_of(
+        context, {context.communicators.own_world().endpoint(), peer->endpoint(remote_leader)});
     if (local_comm.map().rank_of(peer->endpoint(remote_leader)) != MPI_UNDEFINED) {
         return fail(MPI_ERR_RANK, "remote_leader = %d is in the local group", remote_leader);
     }
-    Processes members;
+    std::vector<std::uint32_t> endpoints;
     for (int rank = 0; rank < local_comm.size(); ++rank) {
-        members.push_back(endpoints.world_rank(local_comm.map()[rank]));
+        endpoints.push_back(local_comm.endpoint(rank));
     }
+    Processes members = names_of(context, endpoints);
     Introduction introduction{.members = local_comm.size(), .first = 0, .agreed = {}};
     const coll::Channel channel(context.messages, *peer, coll::Tag::create_inter,
                                 tag % static_cast<int>(coll::Tag::create_inter));
     // One hears first and the other speaks first. The first group is the one whose leader comes
-    // first in the world; it takes the contexts.
-    if (own < other) {
+    // first by its name; it takes the contexts.
+    if (leaders[0] < leaders[1]) {
         if (Error error = receive_introduction(channel, remote, processes, remote_leader)) {
             return error;
         }
-        const bool spans =
-            coll::spans_nodes(context.rank, local_comm.map()) ||
-            coll::spans_nodes(context.rank, comm::RankMap::of(endpoints_of(context, processes)));
+        if (Error error = endpoints_of(context, processes, endpoints)) {
+            return error;
+        }
+        const bool spans = coll::spans_nodes(context.rank, local_comm.map()) ||
+                           coll::spans_nodes(context.rank, comm::RankMap::of(endpoints));
         introduction.agreed = coll::take_new(context.rank, local_comm.size() + remote.members,
                                              coll::Kind::inter, spans);
         remote.agreed = introduction.agreed;
@@ -178,9 +170,12 @@ Error connect(Context& context, comm::Communicator& local_comm, int local_leader
     if (remote.agreed.context == 0) {
         return fail(MPI_ERR_NO_MEM, "no number for another communicator");
     }
-    return make_agreed_inter(context, local_comm.map(),
-                             comm::RankMap::of(endpoints_of(context, processes)), remote.first != 0,
-                             remote.agreed, made);
+    std::vector<std::uint32_t> endpoints;
+    if (Error error = endpoints_of(context, processes, endpoints)) {
+        return error;
+    }
+    return make_agreed_inter(context, local_comm.map(), comm::RankMap::of(endpoints),
+                             remote.first != 0, remote.agreed, made);
 }
 
 Error intercomm_merge(Context& context, comm::Communicator& intercomm, int high,

@@ -5,6 +5,7 @@
 #include "mpi/coll/agreement.hpp"
 #include "mpi/coll/levels.hpp"
 #include "mpi/entry/context.hpp"
+#include "mpi/entry/other_worlds.hpp"
 
 namespace warren::mpi {
 
@@ -26,6 +27,7 @@ void end_communicator(Context& context, comm::Communicator& communicator) {
         context.error_handlers.release(*std::exchange(communicator.error_handler, nullptr));
     }
     coll::end_levels(context.rank, communicator);
+    release_members(context, communicator);
     coll::give_back(context.rank, {communicator.context(),
                                    communicator.inter() ? communicator.local().context() : 0});
     context.communicators.destroy(communicator);

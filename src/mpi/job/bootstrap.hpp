@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "mpi/job/context_ids.hpp"
 #include "mpi/job/segment.hpp"
 
 namespace warren::node {
@@ -72,6 +73,14 @@ class Bootstrap {
     // As above, for a communicator whose members are on several nodes.
     virtual std::uint32_t take_spanning_context() = 0;
     [[nodiscard]] virtual std::uint32_t give_back_context(std::uint32_t context) = 0;
+    // As above, for a communicator of several worlds; 0 before number_connecting(), which gives
+    // this process a number that no other one has (ContextIds::take_connecting).
+    std::uint32_t take_connecting_context() {
+        return connecting_owner_ == 0
+                   ? 0
+                   : ContextIds::take_connecting(connecting_owner_, connecting_turn_++);
+    }
+    void number_connecting(std::uint32_t owner) { connecting_owner_ = owner; }
 
     // Adds to a count and returns what it is then; a full fence. Ranks of the node that wait for
     // the count are rung by the caller, others by the bootstrap.
@@ -91,6 +100,8 @@ class Bootstrap {
 
   private:
     const RankNumbers numbers_;
+    std::uint32_t connecting_owner_ = 0;
+    std::uint32_t connecting_turn_ = 0;
 };
 
 } // namespace warren::node

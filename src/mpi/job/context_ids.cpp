@@ -29,10 +29,6 @@ bool commit_up_to(const Segment& segment, ContextStock& stock, std::uint32_t ind
     return true;
 }
 
-bool is_one_node(const Segment& segment) {
-    return segment.at(node_place)->nodes == 1;
-}
-
 } // namespace
 
 std::uint32_t ContextIds::take(const Segment& segment, std::uint32_t members) {
@@ -49,7 +45,7 @@ std::uint32_t ContextIds::take(const Segment& segment, std::uint32_t members) {
                  std::memory_order_acq_rel, std::memory_order_acquire));
     if (index == 0) {
         index = stock.next.fetch_add(1, std::memory_order_relaxed);
-        if (index >= (is_one_node(segment) ? context_limit : first_spanning)) {
+        if (index >= context_limit) {
             stock.next.fetch_sub(1, std::memory_order_relaxed);
             return 0;
         }
@@ -71,23 +67,28 @@ std::uint32_t ContextIds::take_spanning(const Segment& segment) {
     const std::uint64_t taken =
         segment.at(context_stock)->spanning.fetch_add(1, std::memory_order_relaxed);
     const std::uint64_t number = taken * place.nodes + place.node;
-    constexpr std::uint32_t low_bits = index_bits - 1;
-    if (number >> (11 + low_bits) != 0) { // bits 31…21 and the lower ones of the index
+    if (number >> 30 != 0) { // bits 31…21 and the lower ones of the index
         segment.at(context_stock)->spanning.fetch_sub(1, std::memory_order_relaxed);
         return 0;
     }
-    const auto low = static_cast<std::uint32_t>(number) & ((1u << low_bits) - 1);
-    const auto high = static_cast<std::uint32_t>(number >> low_bits);
-    return high << (index_bits + 1) | (first_spanning | low) << 1;
+    return spanning(static_cast<std::uint32_t>(number));
 }
 
-bool ContextIds::is_spanning(const Segment& segment, std::uint32_t context) {
-    return !is_one_node(segment) && index_of(context) >= first_spanning;
+std::uint32_t ContextIds::take_connecting(std::uint32_t owner, std::uint32_t turn) {
+    constexpr std::uint32_t turns = 1 << 12;
+    static_assert(std::uint64_t{owner_limit} * turns == std::uint64_t{1} << 30);
+    return spanning(owner * turns + turn % turns);
+}
+
+std::uint32_t ContextIds::spanning(std::uint32_t number) {
+    constexpr std::uint32_t low_bits = index_bits - 1;
+    const std::uint32_t low = number & ((1u << low_bits) - 1);
+    return number >> low_bits << (index_bits + 1) | (first_spanning | low) << 1;
 }
 
 std::uint32_t ContextIds::give_back(const Segment& segment, std::uint32_t context) {
     const std::uint32_t index = index_of(context);
-    if (index < first_dynamic || is_spanning(segment, context)) {
+    if (index < first_dynamic || is_spanning(context)) {
         return 0;
     }
     ContextEntry& entry = segment.at(contexts)[index];

@@ -2,13 +2,13 @@
 //
 // A communicator takes one, which stands for two contexts (even: the program's messages, odd: the
 // library's), and every member gives it back when its communicator ends; after the last it is free
-// again. So they do not run out before 2^20 communicators live at once, however many come and go.
+// again. So they do not run out before 2^19 communicators live at once, however many come and go.
 //     bits 31…21  how often the number has been taken: a message that a wrong program leaves behind
 //                 is not taken for one of a later communicator
 //     bits 20…1   index in the node segment's table, which grows with the most that have lived
 //     bit 0       point-to-point or collective
-// Communicators of several nodes have numbers that are never used again, each node its own ones:
-// each index from first_spanning on, which a job of several nodes leaves free for them.
+// Communicators of several nodes have numbers that are never used again, each node its own ones,
+// from the indices above context_limit. So have communicators of several worlds (take_connecting).
 // Indices below first_dynamic need no agreement (mpi/comm/communicator.hpp).
 //
 // Thread rule: by any rank, without locks. Invariant: a number is in the free list or has users.
@@ -29,7 +29,7 @@ struct ContextEntry {
     // 0: none yet; ~0: there was none left; else 1 + the communicator's collective slot.
     std::atomic<std::uint32_t> slot;
 };
-inline constexpr std::uint32_t context_limit = 1 << 20;
+inline constexpr std::uint32_t context_limit = 1 << 19;
 inline constexpr RegionId<ContextEntry> contexts{13}; // committed a page at a time
 
 // The first number that has never been taken; the list of those that are free again.
@@ -48,7 +48,13 @@ class ContextIds {
 
     // For a communicator of several nodes; 0: there is none left.
     static std::uint32_t take_spanning(const Segment& segment);
-    static bool is_spanning(const Segment& segment, std::uint32_t context);
+    // For a communicator of several worlds of this node: `owner` is a number below owner_limit that
+    // no other process of the node has, `turn` counts what it has taken. Numbers come again after
+    // 4096 others of the same owner.
+    static std::uint32_t take_connecting(std::uint32_t owner, std::uint32_t turn);
+    static constexpr std::uint32_t owner_limit = 1 << 18;
+    // Whether a context is from take_spanning() or take_connecting().
+    static bool is_spanning(std::uint32_t context) { return index_of(context) >= first_spanning; }
 
     // Gives up one member's share; contexts that are not from take() have none. The last member
     // gets what the entry's `slot` was, to free it; else 0.
@@ -64,7 +70,9 @@ class ContextIds {
   private:
     static constexpr std::uint32_t index_bits = 20;
     static constexpr std::uint32_t first_spanning = 1 << (index_bits - 1);
-    static_assert(context_limit == 1 << index_bits);
+    static_assert(context_limit == first_spanning);
+    // The context of a number of 30 bits beyond those of take().
+    static std::uint32_t spanning(std::uint32_t number);
 
     static std::uint32_t index_of(std::uint32_t context) {
         return (context >> 1) & ((1u << index_bits) - 1);

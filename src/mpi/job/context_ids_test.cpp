@@ -48,18 +48,17 @@ TEST(ContextIds, OfCommunicatorsOfSeveralNodesAreDistinctInTheJob) {
         segment.at(node_place)->node = node;
         for (int i = 0; i < 1000; ++i) {
             const std::uint32_t context = ContextIds::take_spanning(segment);
-            ASSERT_TRUE(ContextIds::is_spanning(segment, context));
+            ASSERT_TRUE(ContextIds::is_spanning(context));
             ASSERT_EQ(context % 2, 0u);
             ASSERT_TRUE(taken.insert(context).second);
             ASSERT_EQ(ContextIds::give_back(segment, context), 0u);
         }
         // Of the node's own communicators.
-        EXPECT_FALSE(ContextIds::is_spanning(segment, ContextIds::take(segment, 1)));
+        EXPECT_FALSE(ContextIds::is_spanning(ContextIds::take(segment, 1)));
         // There is an end.
         segment.at(context_stock)->spanning.store((1u << 30) / 3 + 1);
         EXPECT_EQ(ContextIds::take_spanning(segment), 0u);
     }
-    EXPECT_FALSE(ContextIds::is_spanning(make_segment(2), *taken.begin()));
 }
 
 TEST(ContextIds, AreFreeAfterTheLastMember) {
@@ -86,7 +85,7 @@ TEST(ContextIds, RunOutWithAnAnswer) {
         live.push_back(context);
         ASSERT_LT(live.size(), 1u << 20);
     }
-    EXPECT_GT(live.size(), 1000000u);
+    EXPECT_GT(live.size(), 500000u);
     EXPECT_EQ(ContextIds::take(segment, 1), 0u);
     EXPECT_EQ(ContextIds::give_back(segment, live.back()), 0u);
     EXPECT_NE(ContextIds::take(segment, 1), 0u);

@@ -2,6 +2,9 @@
 #include "mpi/job/mpiexec_bootstrap.hpp"
 #include "mpi/job/node_map.hpp"
 #include "mpi/job/segment.hpp"
+#include "mpi/job/world_identity.hpp"
+
+#include <sys/random.h>
 
 namespace warren::node {
 
@@ -79,6 +82,23 @@ Extent extent_of_first_ranks(const JobShape& shape) {
 WARREN_REGION(first_ranks, {.number = first_ranks.number,
                             .name = "first ranks of nodes",
                             .extent = extent_of_first_ranks});
+
+Extent extent_of_world_identity(const JobShape&) {
+    return {.unit_bytes = sizeof(WorldIdentity), .units = 1, .sure_units = 1};
+}
+void initialise_world_identity(std::byte* memory, const JobShape&) {
+    auto& identity = *reinterpret_cast<WorldIdentity*>(memory);
+    if (getrandom(&identity.number, sizeof identity.number, GRND_NONBLOCK) !=
+            static_cast<ssize_t>(sizeof identity.number) ||
+        identity.number == 0) {
+        // Early at boot: the address is as random as this kernel makes it.
+        identity.number = reinterpret_cast<std::uintptr_t>(memory) ^ std::uint64_t{0x77617272656e};
+    }
+}
+WARREN_REGION(world_identity, {.number = world_identity.number,
+                               .name = "identity of the world",
+                               .extent = extent_of_world_identity,
+                               .initialise = initialise_world_identity});
 
 } // namespace
 

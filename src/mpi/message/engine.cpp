@@ -419,6 +419,9 @@ bool Engine::Arrivals::go_on(Engine& engine, bool moved) {
         if (transport.network() != nullptr) {
             moved |= transport.poll_network(ForeignArrivals{engine});
         }
+        if (transport.bridge() != nullptr) {
+            moved |= transport.poll_bridge(Arrivals{engine});
+        }
     }
     if (!engine.withdrawals_.empty()) {
         moved |= engine.withdrawals_.look_for_left([&] {
@@ -483,6 +486,11 @@ void Engine::flush() {
         return core_.requests.unattended() == 0 && !core_.outbox.waits_for_space();
     };
     wait_until(all_gone, {.call = current_call});
+    if (transport::bridge::Bridge* const its = core_.transport.bridge()) {
+        wait_until([its] { return its->is_idle(); }, {.call = current_call});
+        its->leave();
+        wait_until([its] { return its->is_idle(); }, {.call = current_call});
+    }
     if (core_.transport.network() != nullptr) {
         Leaving{*this}.leave_with_others();
         return;

@@ -253,6 +253,7 @@ class Engine {
 
   private:
     friend class EngineView;
+    friend class OtherWorlds;
     struct Arrivals; // handler for the transport's poll()
     struct Leaving;  // the end of flush() in a job of several nodes
     struct CountedArrivals;

@@ -62,6 +62,8 @@ class Peers {
         Peer* peer = peers_[endpoint];
         return peer != nullptr ? *peer : make(endpoint);
     }
+    // Makes room for endpoints below `endpoints`, which are of other worlds.
+    void grow(std::uint32_t endpoints) { peers_.grow(endpoints); }
     // Null: there has been no contact.
     Peer* find(std::uint32_t endpoint) { return peers_[endpoint]; }
 

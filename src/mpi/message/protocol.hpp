@@ -50,6 +50,8 @@ inline constexpr transport::CellKind rendezvous_list = 11;
 inline constexpr transport::CellKind farewell = 12; // farewell.hpp
 // Kinds of the rooms above.
 inline constexpr transport::CellKind first_free = 16;
+inline constexpr transport::CellKind port_request = 21;   // mpi/entry/ports.hpp
+inline constexpr transport::CellKind port_answer = 22;    // the same
 inline constexpr transport::CellKind window_request = 23; // mpi/rma/window_server.hpp
 inline constexpr transport::CellKind window_notice = 24;  // the same
 inline constexpr transport::CellKind limit = 25;          // all are below it

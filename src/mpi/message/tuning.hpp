@@ -20,6 +20,9 @@ inline constexpr std::uint64_t own_copy_limit = 64 * 1024;
 // Time, ns, that a send waits for blocks of a receiver in its address space before it goes direct.
 inline constexpr std::uint64_t patience_ns = 1'000'000;
 
+// Processes of other worlds that there is room for at first.
+inline constexpr std::uint32_t endpoints_at_once = 64;
+
 // --- Fairness between messages. bench/bandwidth --sizes 1M,4M; bench/stencil
 
 // Blocks of one message that are sent before this rank makes other progress.

@@ -70,6 +70,8 @@ class Rank {
     Doorbell doorbell;
     WaitPolicy waits;
     balance::RankLoad* const load; // where to count what is sent; null: not counted
+    // Endpoints from world_size on may be processes of other worlds (mpi/transport/bridge).
+    bool meets_other_worlds = false;
 
     // Waits until done(). Polls progress(), which returns true when it moved anything; then yields,
     // then sleeps, as the node's load asks for. Before a sleep, arrange() tells those who could

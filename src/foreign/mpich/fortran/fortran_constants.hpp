@@ -50,6 +50,10 @@ inline const int* statuses_ignore_address() {
 inline const int* errcodes_ignore_address() {
     return mpipriv2_.errcodes_ignore;
 }
+// MPI_ARGV_NULL, MPI_ARGVS_NULL.
+inline bool are_no_arguments(const char* text) {
+    return text == &mpiprivc_[0] || text == &mpiprivc_[1];
+}
 inline const int* unweighted_address() {
     return &mpifcmb5_;
 }

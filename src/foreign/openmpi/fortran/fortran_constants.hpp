@@ -46,6 +46,10 @@ inline const int* statuses_ignore_address() {
 inline const int* errcodes_ignore_address() {
     return &mpi_fortran_errcodes_ignore_;
 }
+// MPI_ARGV_NULL, MPI_ARGVS_NULL.
+inline bool are_no_arguments(const char* text) {
+    return text == &mpi_fortran_argv_null_ || text == &mpi_fortran_argvs_null_;
+}
 inline const int* unweighted_address() {
     return &mpi_fortran_unweighted_;
 }

@@ -50,6 +50,10 @@ inline const int* statuses_ignore_address() {
 inline const int* errcodes_ignore_address() {
     return &mpiabierrcodes_;
 }
+// MPI_ARGV_NULL, MPI_ARGVS_NULL.
+inline bool are_no_arguments(const char* text) {
+    return text == &mpiabiargv_ || text == &mpiabiargvs_;
+}
 inline const int* unweighted_address() {
     return &mpiabiunweighted_;
 }

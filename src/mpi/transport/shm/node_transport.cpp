@@ -7,6 +7,7 @@ namespace warren::transport {
 NodeTransport::NodeTransport(Rank& rank, fabric::Network* network)
     : rank_(rank),
       network_(network),
+      endpoints_(rank.world_size),
       ends_(queue_ends_of(rank.slot)),
       queue_(rank.segment, rank.index),
       chunks_(rank.segment.at(chunks)),
@@ -251,12 +252,22 @@ bool NodeTransport::open_pair_ring(Channel& channel) {
 
 void NodeTransport::accept_pair_ring(std::uint32_t number, std::uint32_t sender) {
     if (pair_ring_of_ == nullptr) {
-        // Also for those of other nodes, which have none: they may be asked for.
-        pair_ring_of_.reset(new std::uint32_t[rank_.world_size]);
-        std::fill_n(pair_ring_of_.get(), rank_.world_size, no_pair_ring);
+        // Also for those of other nodes and worlds, which have none: they may be asked for.
+        pair_ring_of_.reset(new std::uint32_t[endpoints_]);
+        std::fill_n(pair_ring_of_.get(), endpoints_, no_pair_ring);
     }
     pair_ring_of_[sender] = static_cast<std::uint32_t>(pair_rings_.size());
     pair_rings_.emplace_back(PairRing::at(rank_.segment, number), sender);
+}
+
+void NodeTransport::grow(std::uint32_t endpoints) {
+    if (pair_ring_of_ != nullptr) {
+        std::unique_ptr<std::uint32_t[]> larger(new std::uint32_t[endpoints]);
+        std::copy_n(pair_ring_of_.get(), endpoints_, larger.get());
+        std::fill(larger.get() + endpoints_, larger.get() + endpoints, no_pair_ring);
+        pair_ring_of_ = std::move(larger);
+    }
+    endpoints_ = endpoints;
 }
 
 void NodeTransport::want_space(std::uint32_t at) {
@@ -281,8 +292,10 @@ const Cell* NodeTransport::await_in_pair_ring(const PairRingReceiver& pair_ring)
 
 void NodeTransport::ask_for_space(const Channel& channel) {
     if (channel.remote) {
-        network_->want_space(rank_.index);
-        return;
+        if (channel.peer < rank_.world_size) {
+            network_->want_space(rank_.index);
+        }
+        return; // (The bridge's thread rings for space by itself.)
     }
     want_space(channel.peer);
     if (channel.pair_ring) {

@@ -1,5 +1,6 @@
 // NodeTransport: moves cells, and blocks of data that go with them, between the ranks of a node,
-// and hands those for ranks of other nodes to the network. It keeps what the seam promises
+// and hands those for ranks of other nodes to the network, those for other worlds to the bridge. It
+// keeps what the seam promises
 // (mpi/transport/transport.hpp).
 //
 // A pair starts on the receiver's queue. After cells_until_pair_ring cells, if ranks have
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "mpi/rank/rank.hpp"
+#include "mpi/transport/bridge/bridge.hpp"
 #include "mpi/transport/fabric/network.hpp"
 #include "mpi/transport/shm/bounce.hpp"
 #include "mpi/transport/shm/cell.hpp"
@@ -202,12 +204,27 @@ class NodeTransport {
         return network_->poll(rank_.index, !rank_.lock.shared(), rank_.waits.shares_processor,
                               handler);
     }
+    // As above, from other worlds.
+    template <typename Handler>
+    bool poll_bridge(Handler&& handler) {
+        return bridge_->poll(handler);
+    }
     // Before a sleep, after the last poll.
     void falls_asleep() const {
         if (network_ != nullptr) {
             network_->falls_asleep(rank_.index);
         }
+        if (bridge_ != nullptr) {
+            bridge_->falls_asleep();
+        }
     }
+    // To other worlds, once the rank has to do with any; null before.
+    bridge::Bridge* bridge() const { return bridge_.get(); }
+    Error open_bridge(std::function<void(std::uint32_t)> grow) {
+        return bridge::Bridge::open(rank_, std::move(grow), bridge_);
+    }
+    // Makes room for endpoints below `endpoints`.
+    void grow(std::uint32_t endpoints);
     // Null: the job has one node.
     fabric::Network* network() const { return network_; }
 
@@ -308,11 +325,15 @@ class NodeTransport {
     }
 
     bool queue_inline(Channel& channel, const Header& header, const void* data, std::size_t bytes);
-    // Of a channel whose queue is full: sends if its peer is on another node.
+    // Of a channel whose queue is full: sends if its peer is on another node, or in another world.
     bool send_elsewhere(const Channel& channel, const Header& header, const Extra* extra,
                         const Source& source, std::size_t bytes) {
-        return channel.remote &&
-               network_->send(rank_.index, channel.peer, header, extra, source, bytes);
+        if (!channel.remote) {
+            return false;
+        }
+        return channel.peer < rank_.world_size
+                   ? network_->send(rank_.index, channel.peer, header, extra, source, bytes)
+                   : bridge_->send(channel.peer, header, extra, source, bytes);
     }
     bool send_through_ring(Channel& channel, const Header& header, BlockReference& reference,
                            const Source& source, std::size_t bytes);
@@ -451,7 +472,9 @@ class NodeTransport {
 
     Rank& rank_;
     fabric::Network* const network_;
-    QueueEnds& ends_; // this rank's
+    std::unique_ptr<bridge::Bridge> bridge_;
+    std::uint32_t endpoints_; // there is room for
+    QueueEnds& ends_;         // this rank's
     QueueReceiver queue_;
     Chunk* chunks_;                            // of all ranks
     std::uint32_t next_chunk_ = 0;             // where the search for a free one starts

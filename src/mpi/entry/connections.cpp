@@ -1,0 +1,211 @@
+// Connections between worlds (MPI chapter 11.4 and 11.5): ports, accept, connect and join.
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "mpi/entry/dynamic_processes.hpp"
+#include "mpi/entry/other_worlds.hpp"
+#include "mpi/entry/release.hpp"
+
+namespace warren::mpi {
+
+namespace {
+
+// What the root of one side has of its call.
+struct Place {
+    const char* port_name;
+    MPI_Info info;
+};
+
+Error find_patience(Context& context, MPI_Info handle, std::uint64_t& patience_ns) {
+    patience_ns = 0;
+    if (handle == MPI_INFO_NULL) {
+        return {};
+    }
+    const std::lock_guard lock(context.process.mutex);
+    const comm::Info* const info = context.infos.find(handle);
+    if (info == nullptr) {
+        return fail(MPI_ERR_INFO, "info is no info object");
+    }
+    const std::string* const text = info->find("timeout");
+    if (text == nullptr) {
+        return {};
+    }
+    char* end = nullptr;
+    const double seconds = std::strtod(text->c_str(), &end);
+    constexpr double most = 1e9;
+    if (end == text->c_str() || *end != '\0' || !(seconds > 0 && seconds <= most)) {
+        return fail(MPI_ERR_INFO_VALUE,
+                    "the info key timeout is \"%.40s\", not a number of "
+                    "seconds above 0",
+                    text->c_str());
+    }
+    patience_ns = static_cast<std::uint64_t>(seconds * 1e9);
+    return {};
+}
+
+Error parse_port(const char* port_name, PortName& port) {
+    return port_name == nullptr ? fail(MPI_ERR_PORT, "port_name is a null pointer")
+                                : PortName::parse(port_name, port);
+}
+
+// A port's number, if the port is open here.
+Error find_own_port(const Context& context, const char* port_name, std::uint64_t& number) {
+    PortName port;
+    if (Error error = parse_port(port_name, port)) {
+        return error;
+    }
+    if (port.process.world != node::world_number(context.rank.segment) ||
+        port.process.rank != context.rank.world_rank || !context.ports.is_open(port.number)) {
+        return fail(MPI_ERR_PORT, "this process has no open port \"%.80s\"", port_name);
+    }
+    number = port.number;
+    return {};
+}
+
+Error accept_call(Context& context, void* arguments, Meeting& found) {
+    const Place& place = *static_cast<Place*>(arguments);
+    std::uint64_t number = 0;
+    std::uint64_t patience_ns = 0;
+    if (Error error = find_own_port(context, place.port_name, number)) {
+        return error;
+    }
+    if (Error error = find_patience(context, place.info, patience_ns)) {
+        return error;
+    }
+    return accept_at(context, number, patience_ns, found);
+}
+
+Error connect_call(Context& context, void* arguments, Meeting& found) {
+    const Place& place = *static_cast<Place*>(arguments);
+    PortName port;
+    std::uint64_t patience_ns = 0;
+    if (Error error = parse_port(place.port_name, port)) {
+        return error;
+    }
+    if (Error error = find_patience(context, place.info, patience_ns)) {
+        return error;
+    }
+    return knock_at(context, port, patience_ns, found);
+}
+
+Error meet_by_port(Context& context, Place place, int root, comm::Communicator& comm,
+                   FindOther find, MPI_Comm* newcomm) {
+    *newcomm = MPI_COMM_NULL;
+    if (comm.inter()) {
+        return fail(MPI_ERR_COMM, "the communicator is an intercommunicator");
+    }
+    comm::Communicator* made = nullptr;
+    if (Error error = meet(context, comm, root, find, &place,
+                           "the root has found no other side at the port", made)) {
+        return error;
+    }
+    inherit(context, comm, *made);
+    *newcomm = context.communicators.handle_of(*made);
+    return {};
+}
+
+} // namespace
+
+Error open_port(Context& context, comm::Info*, char* port_name) {
+    if (Error error = message::OtherWorlds::open(context.messages)) {
+        return error;
+    }
+    PortName port = {.process = {.world = node::world_number(context.rank.segment),
+                                 .rank = context.rank.world_rank}};
+    if (Error error = context.ports.open(port.number)) {
+        return error;
+    }
+    const std::string text = port.text();
+    static_assert(node::port_name_limit <= MPI_MAX_PORT_NAME);
+    std::memcpy(port_name, text.c_str(), text.size() + 1);
+    return {};
+}
+
+Error close_port(Context& context, const char* port_name) {
+    std::uint64_t number = 0;
+    if (Error error = find_own_port(context, port_name, number)) {
+        return error;
+    }
+    context.ports.close(number);
+    return {};
+}
+
+Error comm_accept(Context& context, const char* port_name, MPI_Info info, int root,
+                  comm::Communicator& comm, MPI_Comm* newcomm) {
+    return meet_by_port(context, {port_name, info}, root, comm, accept_call, newcomm);
+}
+
+Error comm_connect(Context& context, const char* port_name, MPI_Info info, int root,
+                   comm::Communicator& comm, MPI_Comm* newcomm) {
+    return meet_by_port(context, {port_name, info}, root, comm, connect_call, newcomm);
+}
+
+// --- Join
+
+namespace {
+
+// The first that both sides of a socket write: who has the larger number opens the port, of which
+// the other one reads the name.
+struct JoinWord {
+    std::uint64_t magic;
+    std::uint64_t number;
+    char port_name[node::port_name_limit];
+};
+constexpr std::uint64_t join_magic = 0x316e696f4a727261; // "arrJoin1"
+
+Error move_all(int fd, void* data, std::size_t bytes, bool writes) {
+    auto* at = static_cast<char*>(data);
+    while (bytes > 0) {
+        const ssize_t done = writes ? write(fd, at, bytes) : read(fd, at, bytes);
+        if (done < 0 && errno == EINTR) {
+            continue;
+        }
+        if (done <= 0) {
+            return fail(MPI_ERR_ARG, "fd = %d: %s", fd,
+                        done == 0 ? "the other side has closed the socket" : std::strerror(errno));
+        }
+        at += done;
+        bytes -= static_cast<std::size_t>(done);
+    }
+    return {};
+}
+
+} // namespace
+
+Error comm_join(Context& context, int fd, MPI_Comm* intercomm) {
+    *intercomm = MPI_COMM_NULL;
+    JoinWord own = {.magic = join_magic, .number = 0, .port_name = {}};
+    char port_name[MPI_MAX_PORT_NAME];
+    if (Error error = open_port(context, nullptr, port_name)) {
+        return error;
+    }
+    PortName port;
+    PortName::parse(port_name, port).drop();
+    own.number = port.number;
+    std::memcpy(own.port_name, port_name, sizeof own.port_name);
+    JoinWord other = {};
+    Error error = move_all(fd, &own, sizeof own, true);
+    if (!error) {
+        error = move_all(fd, &other, sizeof other, false);
+    }
+    if (!error && (other.magic != join_magic || other.number == own.number ||
+                   std::memchr(other.port_name, '\0', sizeof other.port_name) == nullptr)) {
+        error = fail(MPI_ERR_ARG, "fd = %d: the other side is not in MPI_Comm_join", fd);
+    }
+    if (!error) {
+        comm::Communicator& self = context.communicators.self();
+        error = own.number > other.number
+                    ? comm_accept(context, port_name, MPI_INFO_NULL, 0, self, intercomm)
+                    : comm_connect(context, other.port_name, MPI_INFO_NULL, 0, self, intercomm);
+    }
+    context.ports.close(port.number);
+    return error;
+}
+
+} // namespace warren::mpi

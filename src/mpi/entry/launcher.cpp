@@ -1,0 +1,153 @@
+#include "mpi/entry/launcher.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "mpi.h"
+#include "mpi/job/local_socket.hpp"
+#include "mpi/job/spawn_request.hpp"
+
+extern char** environ;
+
+namespace warren::mpi {
+
+namespace {
+
+// mpiexec as it is installed beside this library, or else the one of PATH.
+std::string mpiexec_path() {
+    Dl_info own = {};
+    if (dladdr(reinterpret_cast<void*>(&mpiexec_path), &own) != 0 && own.dli_fname != nullptr) {
+        const std::string library = own.dli_fname;
+        const std::size_t slash = library.rfind('/');
+        if (slash != std::string::npos) {
+            std::string path = library.substr(0, slash) + "/../bin/mpiexec";
+            if (access(path.c_str(), X_OK) == 0) {
+                return path;
+            }
+        }
+    }
+    return "mpiexec";
+}
+
+Error no_mpiexec(const std::string& path, int reason) {
+    return fail(MPI_ERR_SPAWN, "%s, which starts processes, can't be started: %s", path.c_str(),
+                std::strerror(reason));
+}
+
+// The environment of an mpiexec that belongs to no job.
+std::vector<std::string> environment_of_mpiexec(const std::string& port, int connection) {
+    std::vector<std::string> settings;
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+        settings.emplace_back(*entry);
+    }
+    settings.push_back(std::string(node::spawn_variable) + "=" + std::to_string(connection) +
+                       " 1 1");
+    settings.push_back(std::string(node::parent_variable) + "=" + port);
+    return settings;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+    std::vector<char*> pointers;
+    for (std::string& text : texts) {
+        pointers.push_back(text.data());
+    }
+    pointers.push_back(nullptr);
+    return pointers;
+}
+
+} // namespace
+
+Launcher::~Launcher() {
+    for (const int connection : kept_) {
+        send(connection, &node::spawn_released, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        close(connection);
+    }
+}
+
+Error Launcher::ask(const std::string& port, const std::vector<std::string>& words, Request& made) {
+    std::string packet = port + '\0';
+    for (const std::string& word : words) {
+        packet += word + '\0';
+    }
+    if (packet.size() > node::spawn_request_limit) {
+        return fail(MPI_ERR_SPAWN,
+                    "commands, arguments and values of info keys have %zu bytes together; %zu are "
+                    "possible",
+                    packet.size(), node::spawn_request_limit);
+    }
+    made.connection = node::connect_to(node::launcher_socket_of(world_), SOCK_SEQPACKET);
+    made.own = made.connection < 0;
+    if (made.own) {
+        return start_mpiexec(port, words, made.connection);
+    }
+    if (send(made.connection, packet.data(), packet.size(), MSG_NOSIGNAL) < 0) {
+        const int reason = errno;
+        close(made.connection);
+        return fail(MPI_ERR_SPAWN, "mpiexec does not take the request: %s", std::strerror(reason));
+    }
+    return {};
+}
+
+// The new mpiexec starts itself again below init (WARREN_SPAWN), so that the program has no child
+// that it does not know.
+Error Launcher::start_mpiexec(const std::string& port, const std::vector<std::string>& words,
+                              int& connection) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+        return no_mpiexec("mpiexec", errno);
+    }
+    connection = ends[0];
+    fcntl(connection, F_SETFL, fcntl(connection, F_GETFL) | O_NONBLOCK);
+    const std::string path = mpiexec_path();
+    std::vector<std::string> arguments = words;
+    arguments.insert(arguments.begin(), path);
+    std::vector<std::string> settings = environment_of_mpiexec(port, ends[1]);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], ends[1]); // kept open
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    pid_t pid = -1;
+    const int reason = posix_spawnp(&pid, path.c_str(), &actions, nullptr,
+                                    pointers_to(arguments).data(), pointers_to(settings).data());
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    if (reason != 0) {
+        close(connection);
+        return no_mpiexec(path, reason);
+    }
+    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    return {};
+}
+
+bool Launcher::has_failed(const Request& request, std::string& reason) {
+    char text[1024];
+    const ssize_t got = recv(request.connection, text, sizeof text, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return false;
+    }
+    reason.assign(text, got > 0 ? static_cast<std::size_t>(got) : 0);
+    return true;
+}
+
+void Launcher::end(const Request& request, bool connected) {
+    if (connected) {
+        send(request.connection, &node::spawn_connected, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+    if (connected && request.own) {
+        kept_.push_back(request.connection);
+    } else {
+        close(request.connection);
+    }
+}
+
+} // namespace warren::mpi

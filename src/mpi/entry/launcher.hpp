@@ -1,0 +1,42 @@
+// Launcher: a rank's way to have processes started: by its mpiexec, or by one that it starts.
+//
+// Thread rule: under the rank's lock.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace warren::mpi {
+
+class Launcher {
+  public:
+    // `world`: of this process.
+    explicit Launcher(std::uint64_t world) : world_(world) {}
+    Launcher(const Launcher&) = delete;
+    Launcher& operator=(const Launcher&) = delete;
+    ~Launcher();
+
+    // Asks for a world that connects to this port. `words` as for mpiexec, without its name. Errors
+    // (MPI_ERR_SPAWN): there is no mpiexec, or the words are too long.
+    struct Request {
+        int connection = -1;
+        bool own = false; // to an mpiexec that was started here
+    };
+    Error ask(const std::string& port, const std::vector<std::string>& words, Request& made);
+    // Whether the world can't come any more; the reason, or "".
+    static bool has_failed(const Request& request, std::string& reason);
+    // The world has connected, or has failed: the connection is no longer needed.
+    void end(const Request& request, bool connected);
+
+  private:
+    static Error start_mpiexec(const std::string& port, const std::vector<std::string>& words,
+                               int& connection);
+
+    const std::uint64_t world_;
+    std::vector<int> kept_; // of launchers whose jobs end with this process
+};
+
+} // namespace warren::mpi

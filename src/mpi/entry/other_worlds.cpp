@@ -1,0 +1,197 @@
+#include "mpi/entry/other_worlds.hpp"
+
+#include <memory>
+
+#include "base/futex.hpp"
+#include "mpi/calls.hpp"
+#include "mpi/coll/collectives.hpp"
+#include "mpi/entry/new_communicator.hpp"
+#include "mpi/entry/release.hpp"
+
+namespace warren::mpi {
+
+namespace {
+
+void change_members(Context& context, const comm::Communicator& communicator,
+                    void (transport::bridge::Bridge::*change)(std::uint32_t)) {
+    transport::bridge::Bridge* const bridge = message::OtherWorlds::bridge(context.messages);
+    if (bridge == nullptr) {
+        return;
+    }
+    const auto visit = [&](const comm::RankMap& map) {
+        for (int rank = 0; rank < map.size(); ++rank) {
+            const std::uint32_t endpoint = comm::World::endpoint_of(map[rank]);
+            if (endpoint >= context.rank.world_size) {
+                (bridge->*change)(endpoint);
+            }
+        }
+    };
+    visit(communicator.peer_map());
+    if (communicator.inter()) {
+        visit(communicator.map());
+    }
+}
+
+// Waits until done(), or that long; 0: for ever. False: the time is over.
+template <typename Done>
+bool wait_with_limit(Context& context, std::uint64_t patience_ns, Done done) {
+    const std::uint64_t limit = patience_ns != 0 ? monotonic_ns() + patience_ns : 0;
+    message::Engine& engine = context.messages;
+    const WaitReason reason = {.call = engine.current_call};
+    if (limit == 0) {
+        engine.wait_until(done, reason);
+        return true;
+    }
+    // Nobody rings when the time is over.
+    transport::bridge::Bridge& bridge = *message::OtherWorlds::bridge(engine);
+    bridge.wake_at(limit);
+    engine.wait_until([&] { return done() || monotonic_ns() >= limit; }, reason);
+    bridge.wake_at(0);
+    return done();
+}
+
+} // namespace
+
+std::vector<node::ProcessName> names_of(const Context& context,
+                                        const std::vector<std::uint32_t>& endpoints) {
+    const transport::bridge::Bridge* const bridge = message::OtherWorlds::bridge(context.messages);
+    const node::Endpoints world(context.rank.segment);
+    const std::uint64_t number = node::world_number(context.rank.segment);
+    std::vector<node::ProcessName> names;
+    names.reserve(endpoints.size());
+    for (const std::uint32_t endpoint : endpoints) {
+        names.push_back(endpoint < context.rank.world_size
+                            ? node::ProcessName{.world = number, .rank = world.world_rank(endpoint)}
+                            : bridge->name_of(endpoint));
+    }
+    return names;
+}
+
+Error endpoints_of(Context& context, const std::vector<node::ProcessName>& names,
+                   std::vector<std::uint32_t>& endpoints) {
+    const node::Endpoints world(context.rank.segment);
+    const std::uint64_t number = node::world_number(context.rank.segment);
+    endpoints.clear();
+    endpoints.reserve(names.size());
+    for (const node::ProcessName& name : names) {
+        if (name.world == number && name.rank < context.rank.world_size) {
+            endpoints.push_back(world.of(name.rank));
+            continue;
+        }
+        if (Error error = message::OtherWorlds::open(context.messages)) {
+            return error;
+        }
+        endpoints.push_back(message::OtherWorlds::bridge(context.messages)->endpoint_of(name));
+    }
+    return {};
+}
+
+void retain_members(Context& context, const comm::Communicator& made) {
+    change_members(context, made, &transport::bridge::Bridge::retain);
+}
+
+void release_members(Context& context, const comm::Communicator& ended) {
+    change_members(context, ended, &transport::bridge::Bridge::release);
+}
+
+Error meet(Context& context, comm::Communicator& comm, int root, FindOther find, void* arguments,
+           const char* others, comm::Communicator*& made) {
+    coll::Collectives among(context.messages, comm);
+    if (Error error = among.agree(message::OtherWorlds::open(context.messages),
+                                  "another rank has no way to other worlds")) {
+        return error;
+    }
+    Meeting meeting;
+    Error failed = comm.rank() == root ? find(context, arguments, meeting) : Error{};
+    if (Error error = among.agree(failed, others)) {
+        return error;
+    }
+    Error error;
+    if (comm.rank() == root) {
+        // The other side's root, as a communicator's only rank.
+        const comm::Communicator peer(meeting.context,
+                                      comm::RankMap::affine(meeting.endpoint, 1, 1), 0);
+        error = connect(context, comm, root, &peer, 0, 0, made);
+        coll::give_back(context.rank, {.context = meeting.context, .local_context = 0});
+    } else {
+        error = connect(context, comm, root, nullptr, 0, 0, made);
+    }
+    return error;
+}
+
+Error accept_at(Context& context, std::uint64_t port, std::uint64_t patience_ns, Meeting& found) {
+    Ports& ports = context.ports;
+    const auto done = [&] { return ports.first_caller(port) != nullptr || !ports.is_open(port); };
+    if (!wait_with_limit(context, patience_ns, done)) {
+        return fail(MPI_ERR_PORT, "nobody has connected within %.3f s",
+                    static_cast<double>(patience_ns) * 1e-9);
+    }
+    if (!ports.is_open(port)) {
+        return fail(MPI_ERR_PORT, "the port was closed");
+    }
+    const Ports::Caller caller = ports.accept(port);
+    found = {.endpoint = caller.endpoint, .context = caller.context};
+    return {};
+}
+
+Error knock_at(Context& context, const PortName& port, std::uint64_t patience_ns, Meeting& found) {
+    std::vector<std::uint32_t> endpoint;
+    if (port.process.world == node::world_number(context.rank.segment) &&
+        port.process.rank >= context.rank.world_size) {
+        return fail(MPI_ERR_PORT, "the port's process is not there");
+    }
+    if (Error error = endpoints_of(context, {port.process}, endpoint)) {
+        return error;
+    }
+    found.endpoint = endpoint.front();
+    if (!message::OtherWorlds::bridge(context.messages)->reach(found.endpoint)) {
+        return fail(MPI_ERR_PORT, "the port's process has ended, or is another user's or on "
+                                  "another node");
+    }
+    const coll::NewCommunicator taken =
+        coll::take_new(context.rank, 2, coll::Kind::intra, found.endpoint >= context.rank.size);
+    found.context = taken.context;
+    if (found.context == 0) {
+        return fail(MPI_ERR_NO_MEM, "no number for another communicator");
+    }
+    Ports& ports = context.ports;
+    const std::uint32_t token = ports.ask(found.endpoint, port.number, found.context);
+    wait_with_limit(context, patience_ns,
+                    [&] { return ports.state(token) != Ports::State::waits; });
+    const Ports::State state = ports.state(token);
+    ports.end(token);
+    if (state == Ports::State::accepted) {
+        return {};
+    }
+    coll::give_back(context.rank, taken);
+    coll::give_back(context.rank, taken); // also the other root's share
+    return state == Ports::State::refused
+               ? fail(MPI_ERR_PORT, "there is no such port, or it has been closed")
+               : fail(MPI_ERR_PORT, "the port has not been accepted at within %.3f s",
+                      static_cast<double>(patience_ns) * 1e-9);
+}
+
+Error meet_parent(Context& context) {
+    const node::WorldIdentity& identity = *context.rank.segment.at(node::world_identity);
+    if (identity.spawned == 0) {
+        return {};
+    }
+    PortName port;
+    if (Error error = PortName::parse(identity.parent_port, port)) {
+        return error;
+    }
+    comm::Communicator* made = nullptr;
+    comm::Communicator& world = context.communicators.world();
+    const FindOther find = [](Context& its, void* arguments, Meeting& found) {
+        return knock_at(its, *static_cast<PortName*>(arguments), 0, found);
+    };
+    if (Error error =
+            meet(context, world, 0, find, &port, "rank 0 has not reached the parent", made)) {
+        return error;
+    }
+    made->set_name("MPI_COMM_PARENT");
+    context.parent = context.communicators.handle_of(*made);
+    return {};
+}
+
+} // namespace warren::mpi

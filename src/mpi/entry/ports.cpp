@@ -1,0 +1,150 @@
+#include "mpi/entry/ports.hpp"
+
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <sys/random.h>
+#include <utility>
+
+#include "mpi.h"
+#include "mpi/message/payload.hpp"
+
+namespace warren::mpi {
+
+namespace {
+
+struct PortRequest {
+    std::uint64_t port;
+    std::uint32_t token;
+    std::uint32_t context; // 0: the request of this token is withdrawn
+};
+struct PortAnswer {
+    std::uint32_t token;
+    std::uint32_t accepted;
+};
+static_assert(sizeof(PortRequest) <= transport::inline_bytes);
+
+constexpr transport::Header header_of_port(transport::CellKind kind) {
+    return {.kind = kind, .context = 0, .source = 0, .tag = 0};
+}
+
+} // namespace
+
+std::string PortName::text() const {
+    char text[node::port_name_limit];
+    std::snprintf(text, sizeof text, "warren:%016" PRIx64 ":%" PRIu32 ":%016" PRIx64, process.world,
+                  process.rank, number);
+    return text;
+}
+
+Error PortName::parse(const char* text, PortName& made) {
+    int end = 0;
+    if (std::sscanf(text, "warren:%16" SCNx64 ":%10" SCNu32 ":%16" SCNx64 "%n", &made.process.world,
+                    &made.process.rank, &made.number, &end) != 3 ||
+        text[end] != '\0' || made.text() != text) {
+        return fail(MPI_ERR_PORT,
+                    "port_name \"%.80s\" is not the name of a port: "
+                    "MPI_Open_port makes such names",
+                    text);
+    }
+    return {};
+}
+
+Ports::Ports(message::Engine& engine) : engine_(engine) {
+    engine.register_kind(message::kind::port_request, this,
+                         [](void* self, const transport::Arrival& arrival) {
+                             static_cast<Ports*>(self)->request_arrived(arrival);
+                         });
+    engine.register_kind(message::kind::port_answer, this,
+                         [](void* self, const transport::Arrival& arrival) {
+                             static_cast<Ports*>(self)->answer_arrived(arrival);
+                         });
+}
+
+Error Ports::open(std::uint64_t& number) {
+    if (getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number)) {
+        return fail(MPI_ERR_OTHER, "no random number for a port: %s", std::strerror(errno));
+    }
+    ports_[number];
+    return {};
+}
+
+bool Ports::close(std::uint64_t number) {
+    const auto found = ports_.find(number);
+    if (found == ports_.end()) {
+        return false;
+    }
+    const std::deque<Caller> callers = std::move(found->second);
+    ports_.erase(found);
+    for (const Caller& caller : callers) {
+        answer(caller, false);
+    }
+    return true;
+}
+
+const Ports::Caller* Ports::first_caller(std::uint64_t number) const {
+    const auto found = ports_.find(number);
+    return found != ports_.end() && !found->second.empty() ? &found->second.front() : nullptr;
+}
+
+Ports::Caller Ports::accept(std::uint64_t number) {
+    std::deque<Caller>& callers = ports_.at(number);
+    const Caller caller = callers.front();
+    callers.pop_front();
+    answer(caller, true);
+    return caller;
+}
+
+void Ports::answer(const Caller& caller, bool accepted) {
+    const PortAnswer data = {.token = caller.token, .accepted = accepted ? 1U : 0U};
+    engine_.tell(caller.endpoint, header_of_port(message::kind::port_answer), &data, sizeof data);
+}
+
+std::uint32_t Ports::ask(std::uint32_t endpoint, std::uint64_t number, std::uint32_t context) {
+    const std::uint32_t token = ++last_token_;
+    asked_[token] = {.endpoint = endpoint, .port = number, .state = State::waits};
+    const PortRequest data = {.port = number, .token = token, .context = context};
+    engine_.tell(endpoint, header_of_port(message::kind::port_request), &data, sizeof data);
+    return token;
+}
+
+void Ports::end(std::uint32_t token) {
+    const auto found = asked_.find(token);
+    if (found->second.state == State::waits) {
+        const PortRequest data = {.port = found->second.port, .token = token, .context = 0};
+        engine_.tell(found->second.endpoint, header_of_port(message::kind::port_request), &data,
+                     sizeof data);
+    }
+    asked_.erase(found);
+}
+
+void Ports::request_arrived(const transport::Arrival& arrival) {
+    const auto request = message::payload_of<PortRequest>(arrival);
+    const Caller caller = {
+        .endpoint = arrival.sender, .token = request.token, .context = request.context};
+    const auto found = ports_.find(request.port);
+    if (request.context == 0) {
+        if (found != ports_.end()) {
+            std::erase_if(found->second, [&](const Caller& waiting) {
+                return waiting.endpoint == caller.endpoint && waiting.token == caller.token;
+            });
+        }
+        return;
+    }
+    if (found == ports_.end()) {
+        answer(caller, false);
+        return;
+    }
+    found->second.push_back(caller);
+}
+
+void Ports::answer_arrived(const transport::Arrival& arrival) {
+    const auto data = message::payload_of<PortAnswer>(arrival);
+    const auto found = asked_.find(data.token);
+    if (found != asked_.end()) {
+        found->second.state = data.accepted != 0 ? State::accepted : State::refused;
+    }
+}
+
+} // namespace warren::mpi

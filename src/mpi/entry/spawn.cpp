@@ -1,0 +1,274 @@
+// Process creation (MPI chapter 11.3).
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <strings.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+#include <vector>
+
+#include "mpi/coll/collectives.hpp"
+#include "mpi/entry/dynamic_processes.hpp"
+#include "mpi/entry/other_worlds.hpp"
+#include "mpi/entry/release.hpp"
+#include "mpi/job/spawn_request.hpp"
+
+namespace warren::mpi {
+
+namespace {
+
+// The root's arguments.
+struct Commands {
+    int count;
+    char** commands;
+    char*** arguments; // null: none
+    const int* processes;
+    const MPI_Info* infos;
+    std::int64_t processes_in_all = 0;
+};
+
+// Whether the info key host names this node: a name, perhaps with a number of slots.
+bool is_this_node(std::string_view host) {
+    host = host.substr(0, host.find(':'));
+    utsname system = {};
+    uname(&system);
+    const std::string_view own = system.nodename;
+    return host == "localhost" || host == "127.0.0.1" || host == own ||
+           host == own.substr(0, own.find('.'));
+}
+
+// Settings NAME=VALUE, one a line.
+Error add_environment(const std::string& value, std::vector<std::string>& words) {
+    for (std::size_t begin = 0; begin < value.size();) {
+        const std::size_t end = std::min(value.find('\n', begin), value.size());
+        const std::string setting = value.substr(begin, end - begin);
+        begin = end + 1;
+        const std::size_t equals = setting.find('=');
+        if (setting.empty()) {
+            continue;
+        }
+        if (equals == std::string::npos || equals == 0) {
+            return fail(MPI_ERR_INFO_VALUE,
+                        "the info key env has the line \"%.80s\", which is not NAME=VALUE",
+                        setting.c_str());
+        }
+        words.insert(words.end(), {"-env", setting.substr(0, equals), setting.substr(equals + 1)});
+    }
+    return {};
+}
+
+Error add_directory(const comm::Info& info, std::vector<std::string>& words) {
+    if (const std::string* directory = info.find("wdir")) {
+        words.insert(words.end(), {"-wdir", *directory});
+        return {};
+    }
+    char own[PATH_MAX];
+    if (getcwd(own, sizeof own) != nullptr) {
+        words.insert(words.end(), {"-wdir", own});
+    }
+    return {};
+}
+
+// The info keys of one command.
+Error add_info(const comm::Info& info, std::vector<std::string>& words) {
+    if (Error error = add_directory(info, words)) {
+        return error;
+    }
+    if (const std::string* path = info.find("path")) {
+        words.insert(words.end(), {"-path", *path});
+    }
+    if (const std::string* soft = info.find("soft")) {
+        words.insert(words.end(), {"-soft", *soft});
+    }
+    if (const std::string* arch = info.find("arch")) {
+        words.insert(words.end(), {"-arch", *arch});
+    }
+    if (const std::string* host = info.find("host"); host != nullptr && !is_this_node(*host)) {
+        return fail(MPI_ERR_SPAWN,
+                    "the info key host is \"%.80s\": processes are spawned on the "
+                    "node of the root only",
+                    host->c_str());
+    }
+    const std::string* settings = info.find("env");
+    return settings != nullptr ? add_environment(*settings, words) : Error{};
+}
+
+// Keys that are the same for all commands, of the first.
+void add_common_info(const comm::Info& info, std::vector<std::string>& words) {
+    if (const std::string* ranks = info.find("warren_ranks")) {
+        words.insert(words.end(), {"--ranks", *ranks});
+    }
+    if (const std::string* handler = info.find("mpi_initial_errhandler")) {
+        words.insert(words.end(), {"-initial-errhandler", *handler});
+    }
+}
+
+// mpiexec takes a colon alone for the end of a program's arguments.
+std::string escaped(const char* argument) {
+    return std::strcmp(argument, ":") == 0 || argument[0] == node::spawn_escape
+               ? node::spawn_escape + std::string(argument)
+               : argument;
+}
+
+Error find_info(Context& context, MPI_Info handle, comm::Info& copy) {
+    if (handle == MPI_INFO_NULL) {
+        return {};
+    }
+    const std::lock_guard lock(context.process.mutex);
+    const comm::Info* const info = context.infos.find(handle);
+    if (info == nullptr) {
+        return fail(MPI_ERR_INFO, "info is no info object");
+    }
+    copy = *info;
+    return {};
+}
+
+Error check_command(const Commands& given, int number) {
+    if (given.commands[number] == nullptr || given.commands[number][0] == '\0') {
+        return fail(MPI_ERR_SPAWN, "command %d is empty", number);
+    }
+    if (given.processes[number] < 0) {
+        return fail(MPI_ERR_SPAWN, "command %d: %d processes are asked for", number,
+                    given.processes[number]);
+    }
+    return {};
+}
+
+// The command line of the spawned world's mpiexec.
+Error words_of(Context& context, Commands& given, std::vector<std::string>& words) {
+    if (given.count <= 0 || given.commands == nullptr || given.processes == nullptr ||
+        given.infos == nullptr) {
+        return fail(MPI_ERR_ARG, "count = %d, or an array that the root needs is null",
+                    given.count);
+    }
+    words = {"--bind-to", "none"};
+    for (int number = 0; number < given.count; ++number) {
+        if (Error error = check_command(given, number)) {
+            return error;
+        }
+        given.processes_in_all += given.processes[number];
+        comm::Info info;
+        if (Error error = find_info(context, given.infos[number], info)) {
+            return error;
+        }
+        if (number == 0) {
+            add_common_info(info, words);
+        }
+        if (given.processes[number] == 0) {
+            continue;
+        }
+        if (given.processes_in_all > given.processes[number]) {
+            words.emplace_back(":");
+        }
+        words.insert(words.end(), {"-n", std::to_string(given.processes[number])});
+        if (Error error = add_info(info, words)) {
+            return error;
+        }
+        words.emplace_back(given.commands[number]);
+        char** argument = given.arguments != nullptr ? given.arguments[number] : nullptr;
+        for (; argument != nullptr && *argument != nullptr; ++argument) {
+            words.push_back(escaped(*argument));
+        }
+    }
+    return given.processes_in_all > 0 ? Error{} : fail(MPI_ERR_SPAWN, "no process is asked for");
+}
+
+// At the root: has the processes started, and waits until they connect.
+Error start_world(Context& context, void* arguments, Meeting& found) {
+    auto& given = *static_cast<Commands*>(arguments);
+    std::vector<std::string> words;
+    if (Error error = words_of(context, given, words)) {
+        return error;
+    }
+    PortName port = {.process = {.world = node::world_number(context.rank.segment),
+                                 .rank = context.rank.world_rank}};
+    Ports& ports = context.ports;
+    if (Error error = ports.open(port.number)) {
+        return error;
+    }
+    Launcher::Request request;
+    Error error = context.launcher.ask(port.text(), words, request);
+    if (!error) {
+        message::Engine& engine = context.messages;
+        message::OtherWorlds::bridge(engine)->watch(request.connection);
+        bool failed = false;
+        std::string reason;
+        engine.wait_until(
+            [&] {
+                failed = failed || Launcher::has_failed(request, reason);
+                return failed || ports.first_caller(port.number) != nullptr;
+            },
+            {.call = engine.current_call});
+        message::OtherWorlds::bridge(engine)->forget(request.connection);
+        const bool connected = ports.first_caller(port.number) != nullptr;
+        context.launcher.end(request, connected);
+        if (connected) {
+            const Ports::Caller caller = ports.accept(port.number);
+            found = {.endpoint = caller.endpoint, .context = caller.context};
+        } else {
+            error =
+                fail(MPI_ERR_SPAWN, "%s",
+                     reason.empty() ? "the processes have ended without MPI_Init" : reason.c_str());
+        }
+    }
+    ports.close(port.number);
+    return error;
+}
+
+Error spawn(Context& context, Commands given, int root, comm::Communicator& comm,
+            MPI_Comm* intercomm, int array_of_errcodes[]) {
+    *intercomm = MPI_COMM_NULL;
+    if (comm.inter()) {
+        return fail(MPI_ERR_COMM, "the communicator is an intercommunicator");
+    }
+    comm::Communicator* made = nullptr;
+    Error error = meet(context, comm, root, start_world, &given,
+                       "the root could not spawn the processes", made);
+    // Only the root knows how many codes there are, when there is no world.
+    std::int64_t codes = error ? given.processes_in_all : made->peers();
+    if (comm.rank() != root && given.count == 1) {
+        codes = std::min<std::int64_t>(codes, *given.processes);
+    }
+    if (array_of_errcodes != MPI_ERRCODES_IGNORE && codes > 0) {
+        std::fill_n(array_of_errcodes, codes, error ? MPI_ERR_SPAWN : MPI_SUCCESS);
+    }
+    if (error) {
+        return error;
+    }
+    inherit(context, comm, *made);
+    *intercomm = context.communicators.handle_of(*made);
+    return {};
+}
+
+} // namespace
+
+Error comm_spawn(Context& context, const char* command, char* argv[], int maxprocs, MPI_Info info,
+                 int root, comm::Communicator& comm, MPI_Comm* intercomm, int array_of_errcodes[]) {
+    char* commands[] = {const_cast<char*>(command)};
+    return spawn(context,
+                 {.count = 1,
+                  .commands = commands,
+                  .arguments = &argv,
+                  .processes = &maxprocs,
+                  .infos = &info},
+                 root, comm, intercomm, array_of_errcodes);
+}
+
+Error comm_spawn_multiple(Context& context, int count, char* array_of_commands[],
+                          char** array_of_argv[], const int array_of_maxprocs[],
+                          const MPI_Info array_of_info[], int root, comm::Communicator& comm,
+                          MPI_Comm* intercomm, int array_of_errcodes[]) {
+    return spawn(context,
+                 {.count = count,
+                  .commands = array_of_commands,
+                  .arguments = array_of_argv,
+                  .processes = array_of_maxprocs,
+                  .infos = array_of_info},
+                 root, comm, intercomm, array_of_errcodes);
+}
+
+} // namespace warren::mpi

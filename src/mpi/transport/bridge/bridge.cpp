@@ -1,0 +1,340 @@
+#include "mpi/transport/bridge/bridge.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/futex.hpp"
+#include "mpi.h"
+#include "mpi/job/endpoints.hpp"
+#include "mpi/job/local_socket.hpp"
+
+namespace warren::transport::bridge {
+
+namespace {
+
+Error no_descriptor(const char* what) {
+    return fail(MPI_ERR_OTHER, "%s for processes of other worlds: %s", what, std::strerror(errno));
+}
+
+} // namespace
+
+Bridge::Bridge(Rank& rank, std::function<void(std::uint32_t)> grow)
+    : rank_(rank),
+      first_(rank.world_size),
+      own_{.world = node::world_number(rank.segment), .rank = rank.world_rank},
+      grow_(std::move(grow)) {}
+
+Error Bridge::open(Rank& rank, std::function<void(std::uint32_t)> grow,
+                   std::unique_ptr<Bridge>& opened) {
+    if (rank.size != rank.world_size) {
+        return fail(MPI_ERR_UNSUPPORTED_OPERATION,
+                    "processes of other worlds can't be reached from a job of several nodes");
+    }
+    std::unique_ptr<Bridge> bridge(new Bridge(rank, std::move(grow)));
+    if (Error error = bridge->listen()) {
+        return error;
+    }
+    if (Error error = bridge->number_contexts()) {
+        return error;
+    }
+    if (Error error = bridge->start_watcher()) {
+        return error;
+    }
+    rank.meets_other_worlds = true;
+    rank.segment.at(node::world_identity)->connected.store(1, std::memory_order_relaxed);
+    opened = std::move(bridge);
+    return {};
+}
+
+Error Bridge::listen() {
+    events_ = epoll_create1(EPOLL_CLOEXEC);
+    nudges_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (events_ < 0 || nudges_ < 0) {
+        return no_descriptor("no descriptor");
+    }
+    listener_ = node::listen_at(node::socket_of(own_), SOCK_STREAM, connections_waiting);
+    if (listener_ < 0) {
+        return no_descriptor("no socket");
+    }
+    add_event(events_, listener_, EPOLLIN, of_listener);
+    return {};
+}
+
+// A name that the kernel gives once stands for the number.
+Error Bridge::number_contexts() {
+    for (int turn = 0; turn < 1000; ++turn) {
+        std::uint32_t number = 0;
+        if (getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number)) {
+            continue;
+        }
+        number %= node::ContextIds::owner_limit;
+        if (number == 0) {
+            continue;
+        }
+        number_ = node::listen_at("warren.contexts." + std::to_string(number), SOCK_DGRAM, 0);
+        if (number_ >= 0) {
+            rank_.bootstrap().number_connecting(number);
+            return {};
+        }
+        if (errno != EADDRINUSE) {
+            break;
+        }
+    }
+    return no_descriptor("no socket");
+}
+
+Bridge::~Bridge() {
+    if (watcher_.joinable()) {
+        stops_.store(true);
+        nudge_watcher();
+        asleep_.store(1);
+        kernel_wake(asleep_, 1);
+        watcher_.join();
+    }
+    for (const std::unique_ptr<Way>& way : ways_) {
+        if (way->connection >= 0) {
+            close(way->connection);
+        }
+    }
+    for (const auto& [number, arriving] : arriving_) {
+        close(arriving.connection);
+    }
+    for (const int descriptor : {listener_, number_, events_, nudges_}) {
+        if (descriptor >= 0) {
+            close(descriptor);
+        }
+    }
+}
+
+// --- Processes
+
+std::uint32_t Bridge::endpoint_of(const node::ProcessName& process) {
+    if (process.world == own_.world) {
+        return node::Endpoints(rank_.segment).of(process.rank);
+    }
+    const auto found = endpoints_.find(process);
+    if (found != endpoints_.end()) {
+        return found->second;
+    }
+    const auto endpoint = first_ + static_cast<std::uint32_t>(ways_.size());
+    grow_(endpoint + 1);
+    ways_.push_back(std::make_unique<Way>());
+    ways_.back()->process = process;
+    endpoints_.emplace(process, endpoint);
+    return endpoint;
+}
+
+node::ProcessName Bridge::name_of(std::uint32_t endpoint) const {
+    return endpoint >= first_
+               ? ways_[endpoint - first_]->process
+               : node::ProcessName{.world = own_.world,
+                                   .rank = node::Endpoints(rank_.segment).world_rank(endpoint)};
+}
+
+bool Bridge::reach(std::uint32_t endpoint) {
+    if (endpoint < first_) {
+        return true;
+    }
+    Way& its = way(endpoint);
+    its.left = false;
+    return its.connection >= 0 || connect(its);
+}
+
+void Bridge::retain(std::uint32_t endpoint) {
+    Way& its = way(endpoint);
+    if (++its.users == 1) {
+        its.left = false;
+        its.closes = false;
+    }
+    if (its.ended) {
+        lost(endpoint, "its process has ended");
+    }
+}
+
+void Bridge::release(std::uint32_t endpoint) {
+    if (--way(endpoint).users == 0) {
+        say_goodbye(endpoint);
+    }
+}
+
+void Bridge::say_goodbye(std::uint32_t endpoint) {
+    Way& its = way(endpoint);
+    its.closes = true;
+    if (its.connection < 0 && its.backlog.empty()) {
+        its.closes = false;
+        return; // nobody has been reached
+    }
+    append(its, {.bytes = 0, .kind = 0, .flags = goodbye, .context = 0, .source = 0, .tag = 0},
+           nullptr, nullptr);
+    flush(endpoint);
+}
+
+void Bridge::leave() {
+    leaves_ = true;
+    for (std::uint32_t number = 0; number < ways_.size(); ++number) {
+        if (ways_[number]->connection >= 0) {
+            say_goodbye(first_ + number);
+        }
+    }
+}
+
+void Bridge::lost(std::uint32_t endpoint, const std::string& cause) {
+    usleep(lost_patience_us);
+    const node::ProcessName process = name_of(endpoint);
+    const std::string text = node::lost_world_text + std::string("the connection to its rank ") +
+                             std::to_string(process.rank) + " was lost, because " + cause;
+    if (rank_.bootstrap().abort(node::JobEnd::fatal_error, 1, text.c_str()) ==
+        node::Bootstrap::Told::nobody) {
+        std::fprintf(stderr, "warren: rank %u: %s\n", rank_.world_rank, text.c_str());
+    }
+    std::_Exit(1);
+}
+
+// --- Sending
+
+void Bridge::append(Way& way, const FrameHead& head, const Extra* extra, const Source* source) {
+    if (way.backlog.empty()) {
+        ++backlogs_;
+        if (way.connection < 0 && way.give_up_ns == 0) {
+            way.give_up_ns = monotonic_ns() + listen_patience_ns;
+            unreached_.fetch_add(1);
+            nudge_watcher();
+        }
+    }
+    const std::size_t begin = way.backlog.size();
+    const std::size_t extra_size = extra != nullptr ? extra_bytes : 0;
+    way.backlog.resize(begin + sizeof head + extra_size + head.bytes);
+    std::byte* to = way.backlog.data() + begin;
+    std::memcpy(to, &head, sizeof head);
+    to += sizeof head;
+    if (extra != nullptr) {
+        std::memcpy(to, *extra, extra_bytes);
+        to += extra_bytes;
+    }
+    if (head.bytes != 0) {
+        source->copy(head.bytes, to);
+    }
+}
+
+bool Bridge::send(std::uint32_t endpoint, const Header& header, const Extra* extra,
+                  const Source& source, std::size_t bytes) {
+    Way& its = way(endpoint);
+    if (its.left) {
+        return true; // nobody takes it any more
+    }
+    if (its.backlog.size() - its.sent > backlog_limit) {
+        return false;
+    }
+    its.closes = false;
+    append(its,
+           {.bytes = static_cast<std::uint32_t>(bytes),
+            .kind = header.kind,
+            .flags = extra != nullptr ? has_extra : std::uint16_t{0},
+            .context = header.context,
+            .source = header.source,
+            .tag = header.tag},
+           extra, &source);
+    if (!its.waits) {
+        flush(endpoint);
+    }
+    return true;
+}
+
+bool Bridge::connect(Way& way) {
+    way.connection = node::connect_to(node::socket_of(way.process), SOCK_STREAM);
+    if (way.connection < 0) {
+        return false;
+    }
+    if (way.give_up_ns != 0) {
+        way.give_up_ns = 0;
+        unreached_.fetch_sub(1);
+    }
+    const Hello hello = {
+        .magic = hello_magic, .world = own_.world, .rank = own_.rank, .reserved = 0};
+    if (way.backlog.empty()) {
+        ++backlogs_;
+    }
+    const auto* bytes = reinterpret_cast<const std::byte*>(&hello);
+    way.backlog.insert(way.backlog.begin(), bytes, bytes + sizeof hello);
+    return flush(endpoints_.at(way.process)) || way.connection >= 0;
+}
+
+// Sends what can leave. Returns whether anything has.
+bool Bridge::flush(std::uint32_t endpoint) {
+    Way& its = way(endpoint);
+    if (its.connection < 0) {
+        return connect(its);
+    }
+    bool moved = false;
+    while (its.sent < its.backlog.size()) {
+        const ssize_t done = ::send(its.connection, its.backlog.data() + its.sent,
+                                    its.backlog.size() - its.sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (done < 0 && errno == EINTR) {
+            continue;
+        }
+        if (done < 0 && (errno == EAGAIN || errno == ENOBUFS)) {
+            if (!std::exchange(its.waits, true)) {
+                add_event(events_, its.connection, EPOLLOUT, of_way | endpoint);
+            }
+            return moved;
+        }
+        if (done < 0) {
+            connection_broke(endpoint);
+            return moved;
+        }
+        its.sent += static_cast<std::size_t>(done);
+        moved = true;
+    }
+    if (std::exchange(its.waits, false)) {
+        epoll_ctl(events_, EPOLL_CTL_DEL, its.connection, nullptr);
+    }
+    if (!its.backlog.empty()) {
+        --backlogs_;
+        its.backlog.clear();
+        its.sent = 0;
+        if (its.backlog.capacity() > backlog_kept) {
+            its.backlog.shrink_to_fit();
+        }
+    }
+    if (its.closes) {
+        close_way(its);
+    }
+    return moved;
+}
+
+void Bridge::close_way(Way& way) {
+    if (!way.backlog.empty()) {
+        --backlogs_;
+        way.backlog = {};
+        way.sent = 0;
+    }
+    if (way.give_up_ns != 0) {
+        way.give_up_ns = 0;
+        unreached_.fetch_sub(1);
+    }
+    if (way.connection >= 0) {
+        close(std::exchange(way.connection, -1)); // and its events
+    }
+    way.waits = false;
+    way.closes = false;
+}
+
+// The process at the other end has gone, or closes connections.
+void Bridge::connection_broke(std::uint32_t endpoint) {
+    Way& its = way(endpoint);
+    close_way(its);
+    if (its.users > 0 && !its.left && !leaves_) {
+        lost(endpoint, "its process has ended");
+    }
+    its.ended = its.ended || !its.left;
+    its.left = true;
+}
+
+} // namespace warren::transport::bridge

@@ -1,0 +1,157 @@
+// Bridge: a rank's way to processes of other worlds on its node: those that it has spawned, that
+// have spawned it, or that it has connected to.
+//
+// Each process listens at the socket that its name leads to (mpi/job/local_socket.hpp). A process
+// has one connection for what it sends to another one (Way), and takes what that one sends from
+// another (Arriving), so that two that connect at once do not get into each other's way. A
+// connection is a stream of frames: a head, a block's extra, data.
+//
+// A process of another world gets an endpoint when it is first heard of, from world_size on, in the
+// order of that; each rank numbers for itself. Endpoints are never used again.
+//
+// A process is connected while communicators have it as a member (retain, release). The end of a
+// connected process ends the job. When the last communicator has gone, a frame says goodbye, and
+// the connection is closed.
+//
+// While the rank sleeps, a thread waits for the sockets, and rings the rank's doorbell, which then
+// looks by itself. Thread rule: under the rank's lock.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "mpi/job/world_identity.hpp"
+#include "mpi/rank/rank.hpp"
+#include "mpi/transport/bridge/tuning.hpp"
+#include "mpi/transport/bridge/wire.hpp"
+#include "mpi/transport/transport.hpp"
+
+namespace warren::transport::bridge {
+
+class Bridge {
+  public:
+    // Listens. `grow` makes room for endpoints below its argument. Errors: class MPI_ERR_OTHER.
+    static Error open(Rank& rank, std::function<void(std::uint32_t)> grow,
+                      std::unique_ptr<Bridge>& opened);
+    ~Bridge();
+    Bridge(const Bridge&) = delete;
+    Bridge& operator=(const Bridge&) = delete;
+
+    // --- Processes
+    node::ProcessName own_name() const { return own_; }
+    // The endpoint of a process, of this world or another one; and back.
+    std::uint32_t endpoint_of(const node::ProcessName& process);
+    node::ProcessName name_of(std::uint32_t endpoint) const;
+    // Connects to a process that listens already. False: there is none, or it is another user's.
+    bool reach(std::uint32_t endpoint);
+
+    // A communicator has the process as a member, or no longer.
+    void retain(std::uint32_t endpoint);
+    void release(std::uint32_t endpoint);
+
+    // --- Messages, as NodeTransport's
+    bool send(std::uint32_t endpoint, const Header& header, const Extra* extra,
+              const Source& source, std::size_t bytes);
+    template <typename Handler>
+    bool poll(Handler&& handler) {
+        if (!news_.exchange(false, std::memory_order_relaxed) && ++looks_ % looks_per_poll != 0) {
+            return false;
+        }
+        return look([&handler](const Arrival& arrival) { handler(arrival); });
+    }
+    void falls_asleep();
+    // All that was sent is with the kernel.
+    bool is_idle() const { return backlogs_ == 0; }
+    // The rank leaves MPI: says goodbye to all. Connections may end from now on.
+    void leave();
+
+    // Has the rank look again at this time if it sleeps then; 0: not any more.
+    void wake_at(std::uint64_t time_ns);
+    // --- Descriptors of others, which end a rank's sleep when they are readable
+    void watch(int descriptor);
+    void forget(int descriptor);
+
+  private:
+    using Handler = std::function<void(const Arrival&)>;
+
+    struct Way {
+        node::ProcessName process;
+        int connection = -1;
+        std::uint32_t users = 0;      // communicators
+        std::uint64_t give_up_ns = 0; // while it does not listen; 0: it does
+        std::vector<std::byte> backlog;
+        std::size_t sent = 0;     // of the backlog
+        bool waits = false;       // for space, by the kernel's word
+        bool closes = false;      // once the backlog has left
+        bool left = false;        // the process has said goodbye
+        bool ended = false;       // or has ended without
+        std::uint32_t newest = 0; // of its connections to this one, by number
+    };
+    struct Arriving {
+        int connection = -1;
+        std::uint32_t number = 0;
+        std::uint32_t endpoint = 0; // 0: it has not said hello
+        std::vector<std::byte> bytes;
+        std::size_t begin = 0; // of those that are not taken
+        std::size_t end = 0;
+        bool goodbye = false;
+    };
+
+    Bridge(Rank& rank, std::function<void(std::uint32_t)> grow);
+
+    Error listen();
+    Error number_contexts();
+    Error start_watcher();
+    void watcher();
+    void nudge_watcher() const;
+
+    Way& way(std::uint32_t endpoint) { return *ways_[endpoint - first_]; }
+    bool look(const Handler& handler);
+    void take_connections();
+    bool read(Arriving& arriving, const Handler& handler);
+    bool take_frames(Arriving& arriving, const Handler& handler);
+    bool take_hello(Arriving& arriving);
+    void arriving_ended(std::uint32_t number);
+
+    void append(Way& way, const FrameHead& head, const Extra* extra, const Source* source);
+    bool flush(std::uint32_t endpoint);
+    bool connect(Way& way);
+    void close_way(Way& way);
+    void connection_broke(std::uint32_t endpoint);
+    void say_goodbye(std::uint32_t endpoint);
+    [[noreturn]] void lost(std::uint32_t endpoint, const std::string& cause);
+
+    Rank& rank_;
+    const std::uint32_t first_; // endpoint of another world
+    const node::ProcessName own_;
+    const std::function<void(std::uint32_t)> grow_;
+    std::vector<std::unique_ptr<Way>> ways_; // by endpoint
+    std::map<node::ProcessName, std::uint32_t> endpoints_;
+    std::map<std::uint32_t, Arriving> arriving_; // by a number of their own
+    std::uint32_t last_arriving_ = 0;
+    std::uint32_t backlogs_ = 0; // ways with a backlog
+    std::uint32_t looks_ = 0;
+    bool leaves_ = false;
+
+    int listener_ = -1;
+    int number_ = -1; // keeps the number of this process's contexts
+    int events_ = -1;
+    int nudges_ = -1; // has the watcher ask again how long it may wait
+    std::atomic<bool> news_{false};
+    std::atomic<std::uint32_t> unreached_{0}; // ways that are to be connected
+    std::atomic<std::uint32_t> asleep_{0};    // the watcher's word
+    std::atomic<std::uint64_t> wake_at_ns_{0};
+    std::atomic<bool> stops_{false};
+    std::thread watcher_;
+};
+
+} // namespace warren::transport::bridge

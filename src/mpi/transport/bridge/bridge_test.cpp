@@ -1,0 +1,193 @@
+// Ranks of two worlds in one process.
+#include "mpi/transport/bridge/bridge.hpp"
+
+#include <chrono>
+#include <cstring>
+#include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "mpi/job/local_socket.hpp"
+#include "mpi/transport/fabric/frame.hpp"
+
+namespace warren::transport::bridge {
+namespace {
+
+constexpr auto patience = std::chrono::seconds(20);
+
+struct Received {
+    Header header;
+    std::uint32_t sender;
+    std::vector<std::byte> data;
+    bool block;
+};
+
+// A world of one rank.
+struct World {
+    World() {
+        Error error = node::Segment::create({.ranks = 1, .cores = 1}, segment);
+        EXPECT_FALSE(error);
+        rank = std::make_unique<Rank>(segment, 0);
+        error = Bridge::open(
+            *rank, [this](std::uint32_t endpoints) { room = endpoints; }, bridge);
+        EXPECT_FALSE(error);
+    }
+    node::ProcessName name() const { return bridge->own_name(); }
+    void poll() {
+        bridge->poll([this](const Arrival& arrival) {
+            received.push_back({.header = arrival.header,
+                                .sender = arrival.sender,
+                                .data = {arrival.data, arrival.data + arrival.bytes},
+                                .block = arrival.extra != nullptr});
+        });
+    }
+
+    node::Segment segment;
+    std::unique_ptr<Rank> rank;
+    std::unique_ptr<Bridge> bridge;
+    std::uint32_t room = 0;
+    std::vector<Received> received;
+};
+
+template <typename Condition>
+bool comes(World& one, World& other, Condition condition) {
+    const auto end = std::chrono::steady_clock::now() + patience;
+    while (!condition() && std::chrono::steady_clock::now() < end) {
+        one.poll();
+        other.poll();
+        sched_yield();
+    }
+    return condition();
+}
+
+std::vector<std::byte> bytes_of(std::size_t count, int seed) {
+    std::vector<std::byte> data(count);
+    for (std::size_t index = 0; index < count; ++index) {
+        data[index] = static_cast<std::byte>(index * 7 + static_cast<std::size_t>(seed));
+    }
+    return data;
+}
+
+Header header(int tag) {
+    return {.kind = 9, .context = 77, .source = 3, .tag = tag};
+}
+
+TEST(Bridge, CellsAndBlocksArriveInOrderAndWhole) {
+    World one;
+    World other;
+    const std::uint32_t endpoint = one.bridge->endpoint_of(other.name());
+    EXPECT_EQ(endpoint, 1U);
+    EXPECT_GE(one.room, 2U);
+    EXPECT_EQ(one.bridge->name_of(endpoint), other.name());
+    constexpr int messages = 300; // more than the kernel and the backlog keep
+    const Extra extra = {std::byte{5}};
+    int sent = 0;
+    const auto size_of = [](int tag) {
+        const auto number = static_cast<std::size_t>(tag);
+        return tag % 3 == 0 ? number % 40 : fabric::block_bytes_limit - number;
+    };
+    EXPECT_TRUE(comes(one, other, [&] {
+        while (sent < messages) {
+            const std::vector<std::byte> data = bytes_of(size_of(sent), sent);
+            if (!one.bridge->send(endpoint, header(sent), sent % 3 == 0 ? nullptr : &extra,
+                                  data.data(), data.size())) {
+                break;
+            }
+            ++sent;
+        }
+        return other.received.size() == messages;
+    }));
+    for (int tag = 0; tag < static_cast<int>(other.received.size()); ++tag) {
+        const Received& got = other.received[static_cast<std::size_t>(tag)];
+        ASSERT_EQ(got.header.tag, tag);
+        EXPECT_EQ(got.header.context, 77U);
+        EXPECT_EQ(got.block, tag % 3 != 0);
+        EXPECT_EQ(got.data, bytes_of(size_of(tag), tag));
+        EXPECT_EQ(got.sender, other.bridge->endpoint_of(one.name()));
+    }
+}
+
+TEST(Bridge, ProcessesThatDoNotListenYetGetTheirMessagesLater) {
+    World one;
+    auto other = std::make_unique<World>();
+    const node::ProcessName name = other->name();
+    other->bridge.reset();
+    const std::uint32_t endpoint = one.bridge->endpoint_of(name);
+    EXPECT_FALSE(one.bridge->reach(endpoint));
+    EXPECT_TRUE(one.bridge->send(endpoint, header(1), nullptr, "hello", 5));
+    EXPECT_FALSE(one.bridge->is_idle());
+    Error error = Bridge::open(
+        *other->rank, [](std::uint32_t) {}, other->bridge);
+    ASSERT_FALSE(error);
+    EXPECT_TRUE(comes(one, *other, [&] { return other->received.size() == 1; }));
+    EXPECT_TRUE(one.bridge->is_idle());
+}
+
+// Else the rank would end its job.
+TEST(Bridge, GoodbyeLetsAProcessEnd) {
+    World one;
+    const std::uint32_t endpoint = [&] {
+        World other;
+        const std::uint32_t its = one.bridge->endpoint_of(other.name());
+        const std::uint32_t back = other.bridge->endpoint_of(one.name());
+        one.bridge->retain(its);
+        other.bridge->retain(back);
+        EXPECT_TRUE(other.bridge->send(back, header(1), nullptr, "hello", 5));
+        EXPECT_TRUE(comes(one, other, [&] { return one.received.size() == 1; }));
+        other.bridge->release(back);
+        EXPECT_TRUE(other.bridge->is_idle());
+        return its;
+    }();
+    for (std::uint32_t turn = 0; turn < 10 * looks_per_poll; ++turn) {
+        one.poll();
+    }
+    // Nobody takes it.
+    EXPECT_TRUE(one.bridge->send(endpoint, header(2), nullptr, "hello", 5));
+    EXPECT_TRUE(one.bridge->is_idle());
+    one.bridge->release(endpoint);
+}
+
+TEST(BridgeDeathTest, EndOfAConnectedProcessEndsTheRank) {
+    testing::GTEST_FLAG(death_test_style) = "threadsafe";
+    EXPECT_EXIT(
+        {
+            World one;
+            {
+                World other;
+                one.bridge->retain(one.bridge->endpoint_of(other.name()));
+                const std::uint32_t back = other.bridge->endpoint_of(one.name());
+                other.bridge->send(back, header(1), nullptr, "hello", 5);
+                comes(one, other, [&] { return one.received.size() == 1; });
+            }
+            while (true) {
+                one.poll();
+            }
+        },
+        testing::ExitedWithCode(1), "another world has ended");
+}
+
+TEST(Bridge, StrangersAreNotBelieved) {
+    World one;
+    const int connection = node::connect_to(node::socket_of(one.name()), SOCK_STREAM);
+    ASSERT_GE(connection, 0);
+    const std::vector<std::byte> junk = bytes_of(4096, 1);
+    ASSERT_GT(send(connection, junk.data(), junk.size(), MSG_NOSIGNAL), 0);
+    const auto end = std::chrono::steady_clock::now() + patience;
+    char letter;
+    ssize_t got = -1;
+    while (got < 0 && std::chrono::steady_clock::now() < end) {
+        one.poll();
+        got = recv(connection, &letter, 1, MSG_DONTWAIT);
+        if (got < 0 && errno == ECONNRESET) {
+            got = 0;
+        }
+    }
+    EXPECT_EQ(got, 0); // closed
+    EXPECT_TRUE(one.received.empty());
+    close(connection);
+}
+
+} // namespace
+} // namespace warren::transport::bridge

@@ -1,0 +1,272 @@
+// The bridge's second half: what arrives, and the thread that waits for it.
+
+#include "mpi/transport/bridge/bridge.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <system_error>
+#include <unistd.h>
+
+#include "base/futex.hpp"
+#include "mpi.h"
+#include "mpi/job/local_socket.hpp"
+#include "mpi/rank/doorbell.hpp"
+#include "mpi/transport/bridge/wire.hpp"
+#include "mpi/transport/fabric/frame.hpp"
+
+namespace warren::transport::bridge {
+
+namespace {
+
+constexpr int events_at_once = 32;
+
+int milliseconds_until(std::uint64_t time_ns) {
+    constexpr std::uint64_t ms = 1'000'000;
+    const std::uint64_t now = monotonic_ns();
+    return time_ns <= now
+               ? 0
+               : static_cast<int>(std::min<std::uint64_t>((time_ns - now) / ms + 1, 1'000'000));
+}
+
+} // namespace
+
+// --- Receiving
+
+bool Bridge::look(const Handler& handler) {
+    bool moved = false;
+    if (unreached_.load(std::memory_order_relaxed) != 0) {
+        for (std::uint32_t number = 0; number < ways_.size(); ++number) {
+            Way& its = *ways_[number];
+            if (its.give_up_ns == 0) {
+                continue;
+            }
+            moved |= connect(its);
+            if (its.give_up_ns != 0 && monotonic_ns() > its.give_up_ns) {
+                lost(first_ + number, "it does not listen");
+            }
+        }
+    }
+    epoll_event events[events_at_once];
+    const int count = epoll_wait(events_, events, events_at_once, 0);
+    for (int index = 0; index < count; ++index) {
+        const std::uint64_t origin = events[index].data.u64 >> 32 << 32;
+        const auto number = static_cast<std::uint32_t>(events[index].data.u64);
+        if (origin == of_listener) {
+            take_connections();
+            moved = true;
+        } else if (origin == of_way) {
+            if (way(number).connection >= 0) {
+                moved |= flush(number);
+            }
+        } else if (origin == of_arriving) {
+            const auto found = arriving_.find(number);
+            if (found != arriving_.end()) {
+                moved = true;
+                if (!read(found->second, handler)) {
+                    arriving_ended(number);
+                }
+            }
+        } else {
+            moved = true; // somebody else's, who is asked next
+        }
+    }
+    return moved;
+}
+
+void Bridge::take_connections() {
+    while (true) {
+        const int connection = node::accept_own(listener_);
+        if (connection < 0) {
+            return;
+        }
+        const std::uint32_t number = ++last_arriving_;
+        arriving_[number] = {.connection = connection, .number = number, .bytes = {}};
+        add_event(events_, connection, EPOLLIN, of_arriving | number);
+    }
+}
+
+// False: it has ended, or is not sound.
+bool Bridge::read(Arriving& arriving, const Handler& handler) {
+    constexpr std::size_t least_space = 16 * 1024;
+    std::size_t total = 0;
+    while (total < read_at_once) {
+        if (arriving.begin == arriving.end) {
+            arriving.begin = arriving.end = 0;
+        }
+        if (arriving.bytes.size() - arriving.end < least_space) {
+            std::memmove(arriving.bytes.data(), arriving.bytes.data() + arriving.begin,
+                         arriving.end - arriving.begin);
+            arriving.end -= arriving.begin;
+            arriving.begin = 0;
+            if (arriving.bytes.size() - arriving.end < least_space) {
+                arriving.bytes.resize(std::max(2 * arriving.bytes.size(), 2 * least_space));
+            }
+        }
+        const ssize_t got = recv(arriving.connection, arriving.bytes.data() + arriving.end,
+                                 arriving.bytes.size() - arriving.end, MSG_DONTWAIT);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0 && errno == EAGAIN) {
+            return true;
+        }
+        if (got <= 0) {
+            return false;
+        }
+        arriving.end += static_cast<std::size_t>(got);
+        total += static_cast<std::size_t>(got);
+        if (!take_frames(arriving, handler)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool Bridge::take_hello(Arriving& arriving) {
+    Hello hello;
+    std::memcpy(&hello, arriving.bytes.data() + arriving.begin, sizeof hello);
+    arriving.begin += sizeof hello;
+    if (hello.magic != hello_magic || hello.world == own_.world) {
+        return false;
+    }
+    arriving.endpoint = endpoint_of({.world = hello.world, .rank = hello.rank});
+    Way& its = way(arriving.endpoint);
+    its.left = false;
+    its.newest = std::max(its.newest, arriving.number);
+    return true;
+}
+
+// False: a frame is not sound.
+bool Bridge::take_frames(Arriving& arriving, const Handler& handler) {
+    if (arriving.endpoint == 0) {
+        if (arriving.end - arriving.begin < sizeof(Hello)) {
+            return true;
+        }
+        if (!take_hello(arriving)) {
+            return false;
+        }
+    }
+    while (arriving.end - arriving.begin >= sizeof(FrameHead)) {
+        const std::byte* at = arriving.bytes.data() + arriving.begin;
+        FrameHead head;
+        std::memcpy(&head, at, sizeof head);
+        const std::size_t extra = (head.flags & has_extra) != 0 ? extra_bytes : 0;
+        if (head.bytes > fabric::block_bytes_limit) {
+            return false;
+        }
+        const std::size_t bytes = sizeof head + extra + head.bytes;
+        if (arriving.end - arriving.begin < bytes) {
+            return true;
+        }
+        arriving.begin += bytes;
+        arriving.goodbye = (head.flags & goodbye) != 0;
+        // (An older connection may be read after a newer one.)
+        if (Way& its = way(arriving.endpoint); its.newest == arriving.number) {
+            its.left = arriving.goodbye;
+        }
+        if (arriving.goodbye) {
+            continue;
+        }
+        handler({.header = {.kind = head.kind,
+                            .context = head.context,
+                            .source = head.source,
+                            .tag = head.tag},
+                 .sender = arriving.endpoint,
+                 .bytes = head.bytes,
+                 .block_bytes = head.bytes,
+                 .data = at + sizeof head + extra,
+                 .extra = extra != 0 ? at + sizeof head : nullptr});
+    }
+    return true;
+}
+
+void Bridge::arriving_ended(std::uint32_t number) {
+    Arriving& arriving = arriving_.at(number);
+    close(arriving.connection);
+    const std::uint32_t endpoint = arriving.endpoint;
+    const bool expected = arriving.goodbye || endpoint == 0;
+    arriving_.erase(number);
+    if (!expected) {
+        if (way(endpoint).users > 0 && !leaves_) {
+            lost(endpoint, "its process has ended");
+        }
+        way(endpoint).left = true;
+        way(endpoint).ended = true;
+    }
+}
+
+// --- The watcher
+
+void Bridge::falls_asleep() {
+    if (asleep_.exchange(1) == 0) {
+        kernel_wake(asleep_, 1);
+    }
+}
+
+void Bridge::nudge_watcher() const {
+    const std::uint64_t one = 1;
+    if (::write(nudges_, &one, sizeof one) < 0) {
+        // It has been nudged often enough.
+    }
+}
+
+void Bridge::wake_at(std::uint64_t time_ns) {
+    wake_at_ns_.store(time_ns);
+    nudge_watcher();
+}
+
+void Bridge::watch(int descriptor) {
+    add_event(events_, descriptor, EPOLLIN, of_other);
+}
+
+void Bridge::forget(int descriptor) {
+    epoll_ctl(events_, EPOLL_CTL_DEL, descriptor, nullptr);
+}
+
+Error Bridge::start_watcher() {
+    // Signals are the program's.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    Error error;
+    try {
+        watcher_ = std::thread([this] { watcher(); });
+    } catch (const std::system_error& reason) {
+        error = fail(MPI_ERR_OTHER, "no thread that watches the sockets of other worlds: %s",
+                     reason.what());
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return error;
+}
+
+void Bridge::watcher() {
+    while (!stops_.load()) {
+        if (asleep_.load() == 0) {
+            kernel_wait(asleep_, 0, nullptr);
+            continue;
+        }
+        pollfd places[] = {{.fd = nudges_, .events = POLLIN, .revents = 0},
+                           {.fd = events_, .events = POLLIN, .revents = 0}};
+        int limit_ms = unreached_.load() != 0 ? retry_ms : -1;
+        if (const std::uint64_t at = wake_at_ns_.load(); at != 0) {
+            limit_ms = unreached_.load() != 0 ? retry_ms : milliseconds_until(at);
+        }
+        ::poll(places, 2, limit_ms);
+        std::uint64_t count;
+        if (::read(nudges_, &count, sizeof count) < 0) {
+            // It was something else.
+        }
+        // The rank looks by itself, and says when it sleeps again.
+        asleep_.store(0);
+        news_.store(true);
+        Doorbell::ring(rank_.header(), rank_.slot.doorbell);
+    }
+}
+
+} // namespace warren::transport::bridge

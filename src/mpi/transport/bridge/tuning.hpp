@@ -1,0 +1,27 @@
+// Limits of the bridge between worlds.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace warren::transport::bridge {
+
+// Bytes that wait in this process for one other: a stream goes on while others get their turn.
+inline constexpr std::size_t backlog_limit = 512 * 1024;
+// A backlog's buffer that is larger is given back when it is empty.
+inline constexpr std::size_t backlog_kept = 64 * 1024;
+// Bytes that are read from one connection before the next.
+inline constexpr std::size_t read_at_once = 256 * 1024;
+// Looks at the node's queues between two at the sockets, which cost a system call.
+inline constexpr std::uint32_t looks_per_poll = 8;
+// Between two attempts to reach a process that does not listen yet, of a rank that sleeps.
+inline constexpr int retry_ms = 1;
+// How long a process may take to listen that is a member of a new communicator: it comes to the
+// same collective call.
+inline constexpr std::uint64_t listen_patience_ns = 60'000'000'000;
+// A process that has died is reported by its mpiexec, which knows why: so long it comes first.
+inline constexpr std::uint32_t lost_patience_us = 1'000'000;
+// Connections that the kernel keeps until they are taken.
+inline constexpr int connections_waiting = 1024;
+
+} // namespace warren::transport::bridge

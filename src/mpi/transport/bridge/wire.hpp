@@ -1,0 +1,45 @@
+// What travels over a bridge's connections, and how its sockets' events tell where they come from.
+// Thread rule: plain values.
+#pragma once
+
+#include <cstdint>
+#include <sys/epoll.h>
+
+#include "mpi/transport/transport.hpp"
+
+namespace warren::transport::bridge {
+
+// A frame of a connection. `extra` follows it if flags say so, then the data.
+struct FrameHead {
+    std::uint32_t bytes; // of data
+    CellKind kind;
+    std::uint16_t flags;
+    std::uint32_t context;
+    std::int32_t source;
+    std::int32_t tag;
+};
+
+// The first bytes of a connection: who has opened it.
+struct Hello {
+    std::uint64_t magic;
+    std::uint64_t world;
+    std::uint32_t rank;
+    std::uint32_t reserved;
+};
+
+inline constexpr std::uint64_t hello_magic = 0x31656764'69725761; // "aWridge1"
+inline constexpr std::uint16_t has_extra = 1;
+inline constexpr std::uint16_t goodbye = 2;
+
+// The origin of an event, in its upper half; the lower one is an endpoint or a number.
+inline constexpr std::uint64_t of_listener = 0;
+inline constexpr std::uint64_t of_arriving = std::uint64_t{1} << 32;
+inline constexpr std::uint64_t of_way = std::uint64_t{2} << 32;
+inline constexpr std::uint64_t of_other = std::uint64_t{3} << 32;
+
+inline void add_event(int events, int descriptor, std::uint32_t what, std::uint64_t origin) {
+    epoll_event event = {.events = what, .data = {.u64 = origin}};
+    epoll_ctl(events, EPOLL_CTL_ADD, descriptor, &event);
+}
+
+} // namespace warren::transport::bridge

@@ -200,6 +200,16 @@ void Window::settle_place(const WindowPlan& plan, std::uint64_t all_bytes) {
     control_.rank(communicator_.rank()).place = place;
 }
 
+// Processes of other worlds have endpoints behind those of this one.
+bool Window::spans_worlds() const {
+    for (int rank = 0; rank < communicator_.size(); ++rank) {
+        if (communicator_.endpoint(rank) >= engine_.rank().world_size) {
+            return true;
+        }
+    }
+    return false;
+}
+
 Error Window::create(WindowPlan& plan) {
     flavour_ = plan.flavour;
     contiguous_ = plan.contiguous;
@@ -217,6 +227,11 @@ Error Window::create(WindowPlan& plan) {
                           "comm has ranks on several nodes, which share no memory "
                           "(MPI_Comm_split_type with MPI_COMM_TYPE_SHARED makes communicators of "
                           "those that do)");
+    }
+    if (spans_nodes_ && !plan.error && spans_worlds()) {
+        plan.error = fail(MPI_ERR_UNSUPPORTED_OPERATION,
+                          "comm has processes of several worlds: windows of this version of Warren "
+                          "are for processes of one (MPI_COMM_WORLD's)");
     }
     if (spans_nodes_ && engine_.rank().lock.shared() && !plan.error) {
         plan.error = fail(MPI_ERR_UNSUPPORTED_OPERATION,

@@ -239,6 +239,7 @@ class Window {
         Buffer laid_out(const Buffer& there) const;
     };
 
+    bool spans_worlds() const;
     bool is_local(int rank) const { return control_.rank(rank).process == process_; }
     // Whether loads and stores reach a rank's memory.
     bool reaches(int rank) const {

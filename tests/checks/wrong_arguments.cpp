@@ -33,6 +33,7 @@ struct Good {
     int size = 1;
     MPI_Group group = MPI_GROUP_NULL;
     MPI_Info info = MPI_INFO_NULL;
+    MPI_Info infos[4] = {MPI_INFO_NULL, MPI_INFO_NULL, MPI_INFO_NULL, MPI_INFO_NULL};
     MPI_Errhandler errhandler = MPI_ERRORS_RETURN;
     MPI_Errhandler comm_handler = MPI_ERRHANDLER_NULL; // they count
     MPI_Errhandler session_handler = MPI_ERRHANDLER_NULL;

@@ -8,7 +8,7 @@
 static int own_number = 100;
 static volatile int ready;
 
-__attribute__((noinline)) void meet(int rank) {
+__attribute__((noinline)) void ranks_meet(int rank) {
     own_number += rank;
 }
 
@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
     } else {
         MPI_Recv(&number, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
-    meet(rank);
+    ranks_meet(rank);
     printf("rank %d: %d\n", rank, own_number);
     MPI_Finalize();
     return 0;

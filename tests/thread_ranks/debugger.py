@@ -16,7 +16,7 @@ set pagination off
 set confirm off
 set debuginfod enabled off
 info threads
-break meet
+break ranks_meet
 python
 def select_rank(number):
     for thread in gdb.selected_inferior().threads():
@@ -65,8 +65,8 @@ missing = [what for what in (
     r"Breakpoint 1 at .*3 locations",                 # one in each image
     r"MPI_Recv .*\n#\d+ +0x\w+ in main \(argc=1",     # rank 2 waits
     r"\$1 = 120\n", r"\$2 = 100\n",
-    r"hit Breakpoint 1\.\d, meet \(rank=0\)", r"hit Breakpoint 1\.\d, meet \(rank=1\)",
-    r"hit Breakpoint 1\.\d, meet \(rank=2\)",
+    r"hit Breakpoint 1\.\d, ranks_meet \(rank=0\)", r"hit Breakpoint 1\.\d, ranks_meet \(rank=1\)",
+    r"hit Breakpoint 1\.\d, ranks_meet \(rank=2\)",
 ) if not re.search(what, said)]
 assert not missing, missing
 values = sorted(re.findall(r"\$[345] = (\d+)\n", said))

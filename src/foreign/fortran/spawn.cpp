@@ -90,6 +90,7 @@ WARREN_FORTRAN(comm_spawn_multiple, COMM_SPAWN_MULTIPLE,
                                argument_length, static_cast<std::size_t>(number) * argument_length,
                                -1);
     }
+    arguments_.reserve(arguments.size());
     for (Strings& its : arguments) {
         arguments_.push_back(its.data());
     }

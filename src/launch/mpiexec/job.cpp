@@ -39,6 +39,7 @@ int Job::run() {
     plan_.agent = state_.agent;
     plan_.others = state_.spawned_by.others();
     if (watch_.open() && make_plan(state_.line, state_.report, plan_) && start_.prepare()) {
+        watch_.open_spawning(); // ranks may ask at once
         if (!start_.start_processes()) {
             watch_.end_job(0, ""); // the report has the failure
         }

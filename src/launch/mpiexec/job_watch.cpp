@@ -78,7 +78,6 @@ bool JobWatch::open() {
 }
 
 void JobWatch::run() {
-    spawned_.open();
     if (job_.spawned_by.descriptor() >= 0) {
         job_.events.watch(job_.spawned_by.descriptor(), Source::spawner);
     }
@@ -178,6 +177,7 @@ void JobWatch::take_signal(int number) {
         break;
     default: // SIGCONT, SIGUSR2
         signal_ranks(number);
+        spawned_.signal_all(number);
         break;
     }
 }
@@ -367,6 +367,7 @@ void JobWatch::forward(int number) {
 
 void JobWatch::stop() {
     signal_ranks(SIGTSTP);
+    spawned_.signal_all(SIGTSTP);
     if (job_.agent != nullptr) {
         return; // it has to hear of SIGCONT
     }

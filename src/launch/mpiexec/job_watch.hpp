@@ -34,6 +34,8 @@ class JobWatch {
     const sigset_t& former_signals() const { return former_signals_; } // that were blocked
     int signals() const { return signals_; }
     const SpawnedJobs& spawned() const { return spawned_; }
+    // Ranks may ask for processes from now on.
+    void open_spawning() { spawned_.open(); }
 
     // Watches until the last process has ended, and its output a little later.
     void run();

@@ -97,9 +97,10 @@ void SpawnedJobs::read_request(std::uint32_t number, const sigset_t& signals) {
 }
 
 bool SpawnedJobs::start(int connection, const std::string& packet, const sigset_t& signals) {
+    const pid_t parent = getpid();
     const pid_t child = fork();
     if (child == 0) {
-        become_mpiexec(connection, packet, signals);
+        become_mpiexec(connection, packet, signals, parent);
     }
     if (child > 0) {
         std::string copy = packet;
@@ -108,12 +109,15 @@ bool SpawnedJobs::start(int connection, const std::string& packet, const sigset_
     return child > 0;
 }
 
-void SpawnedJobs::become_mpiexec(int connection, const std::string& packet,
-                                 const sigset_t& signals) const {
+void SpawnedJobs::become_mpiexec(int connection, const std::string& packet, const sigset_t& signals,
+                                 pid_t parent) const {
     // It ends with this one; signals of the terminal come by way of this one.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) {
+        _exit(1);
+    }
     setpgid(0, 0);
-    const int null_input = ::open("/dev/null", O_RDONLY);
+    const int null_input = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
     dup2(null_input, STDIN_FILENO);
     fcntl(connection, F_SETFD, 0);
     std::uint32_t others = job_.line.ranks();
@@ -138,7 +142,7 @@ void SpawnedJobs::become_mpiexec(int connection, const std::string& packet,
     execv("/proc/self/exe", words.data());
     const std::string reason = std::string("mpiexec: ") + std::strerror(errno);
     send(connection, reason.data(), reason.size(), MSG_NOSIGNAL);
-    _exit(127);
+    _exit(0); // the program has the error
 }
 
 bool SpawnedJobs::ended(pid_t pid, int wait_status) {

@@ -43,7 +43,7 @@ class SpawnedJobs {
   private:
     bool start(int connection, const std::string& packet, const sigset_t& signals);
     [[noreturn]] void become_mpiexec(int connection, const std::string& packet,
-                                     const sigset_t& signals) const;
+                                     const sigset_t& signals, pid_t parent) const;
 
     JobState& job_;
     int listener_ = -1;

@@ -41,7 +41,7 @@ Error Channel::receive(const Buffer& buffer, int from) const {
     if (Error error = engine_.receive(buffer, envelope(from), outcome)) {
         return error;
     }
-    return failure_of(outcome);
+    return failure_of(outcome, buffer.bytes()); // who has failed sends nothing
 }
 
 } // namespace warren::coll

@@ -152,8 +152,6 @@ Error TwoLevels::barrier() {
     }
     if (levels_.leaders != nullptr) {
         error = go_on(error, *levels_.leaders, pass, plan);
-    } else if (error) {
-        return error;
     }
     return levels_.node != nullptr ? go_on(error, *levels_.node, pass, plan) : error;
 }
@@ -246,8 +244,6 @@ Error TwoLevels::allreduce(const Reduction& reduction, const void* in, void* out
                                              reduction.op);
             },
             [&](Steps& steps) { coll::allreduce(steps, reduction, part, out); });
-    } else if (error) {
-        return error;
     }
     return levels_.node != nullptr
                ? bcast_on_node(error, {out, reduction.count, &reduction.type}, 0)

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "mpi/entry/dynamic_processes.hpp"
@@ -159,10 +160,16 @@ struct JoinWord {
 };
 constexpr std::uint64_t join_magic = 0x316e696f4a727261; // "arrJoin1"
 
+// The other side's end is an error and no signal.
+ssize_t send_to(int fd, const void* data, std::size_t bytes) {
+    const ssize_t done = send(fd, data, bytes, MSG_NOSIGNAL);
+    return done < 0 && errno == ENOTSOCK ? write(fd, data, bytes) : done;
+}
+
 Error move_all(int fd, void* data, std::size_t bytes, bool writes) {
     auto* at = static_cast<char*>(data);
     while (bytes > 0) {
-        const ssize_t done = writes ? write(fd, at, bytes) : read(fd, at, bytes);
+        const ssize_t done = writes ? send_to(fd, at, bytes) : read(fd, at, bytes);
         if (done < 0 && errno == EINTR) {
             continue;
         }

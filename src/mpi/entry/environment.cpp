@@ -69,6 +69,7 @@ Error finalize() {
         begin_end_of_context();
         context->messages.current_call = calls::MPI_Finalize;
         if (context->sessions.live() == 0) {
+            context->ports.close_all();
             context->messages.flush();
         }
         if (Error error = release_attached(*context, context->communicators.world())) {

@@ -41,6 +41,11 @@ Error receive_introduction(const coll::Channel& channel, Introduction& remote, P
     if (Error error = channel.receive(coll::bytes_of(&remote, sizeof remote), from)) {
         return error;
     }
+    constexpr std::int64_t most_members = 1 << 24;
+    if (remote.members < 0 || remote.members > most_members) {
+        return fail(MPI_ERR_OTHER, "the remote leader names %lld processes",
+                    static_cast<long long>(remote.members));
+    }
     processes.resize(static_cast<std::size_t>(remote.members));
     return channel.receive(bytes_of(processes), from);
 }

@@ -9,6 +9,10 @@
 namespace warren::mpi {
 
 Error publish_name(Context& context, const char* service_name, comm::Info*, const char* port_name) {
+    if (*port_name == '\0' || std::strlen(port_name) >= MPI_MAX_PORT_NAME) {
+        return fail(MPI_ERR_PORT, "port_name is %s",
+                    *port_name == '\0' ? "empty" : "longer than MPI_MAX_PORT_NAME");
+    }
     return context.names.publish(service_name, port_name);
 }
 

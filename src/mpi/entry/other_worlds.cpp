@@ -78,6 +78,10 @@ Error endpoints_of(Context& context, const std::vector<node::ProcessName>& names
             endpoints.push_back(world.of(name.rank));
             continue;
         }
+        if (name.world == number) {
+            return fail(MPI_ERR_INTERN, "a process names rank %u of this world, which has %u",
+                        name.rank, context.rank.world_size);
+        }
         if (Error error = message::OtherWorlds::open(context.messages)) {
             return error;
         }
@@ -111,7 +115,9 @@ Error meet(Context& context, comm::Communicator& comm, int root, FindOther find,
         // The other side's root, as a communicator's only rank.
         const comm::Communicator peer(meeting.context,
                                       comm::RankMap::affine(meeting.endpoint, 1, 1), 0);
+        retain_members(context, peer); // its end is noticed from now on
         error = connect(context, comm, root, &peer, 0, 0, made);
+        release_members(context, peer);
         coll::give_back(context.rank, {.context = meeting.context, .local_context = 0});
     } else {
         error = connect(context, comm, root, nullptr, 0, 0, made);
@@ -156,16 +162,20 @@ Error knock_at(Context& context, const PortName& port, std::uint64_t patience_ns
     }
     Ports& ports = context.ports;
     const std::uint32_t token = ports.ask(found.endpoint, port.number, found.context);
-    wait_with_limit(context, patience_ns,
-                    [&] { return ports.state(token) != Ports::State::waits; });
+    transport::bridge::Bridge& bridge = *message::OtherWorlds::bridge(context.messages);
+    wait_with_limit(context, patience_ns, [&] {
+        return ports.state(token) != Ports::State::waits || bridge.has_left(found.endpoint);
+    });
     const Ports::State state = ports.state(token);
+    const bool has_left = state == Ports::State::waits && bridge.has_left(found.endpoint);
     ports.end(token);
     if (state == Ports::State::accepted) {
         return {};
     }
     coll::give_back(context.rank, taken);
     coll::give_back(context.rank, taken); // also the other root's share
-    return state == Ports::State::refused
+    return has_left ? fail(MPI_ERR_PORT, "the port's process has ended")
+           : state == Ports::State::refused
                ? fail(MPI_ERR_PORT, "there is no such port, or it has been closed")
                : fail(MPI_ERR_PORT, "the port has not been accepted at within %.3f s",
                       static_cast<double>(patience_ns) * 1e-9);

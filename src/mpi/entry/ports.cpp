@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "mpi.h"
+#include "mpi/message/other_worlds.hpp"
 #include "mpi/message/payload.hpp"
 
 namespace warren::mpi {
@@ -83,9 +84,23 @@ bool Ports::close(std::uint64_t number) {
     return true;
 }
 
-const Ports::Caller* Ports::first_caller(std::uint64_t number) const {
+void Ports::close_all() {
+    while (!ports_.empty()) {
+        close(ports_.begin()->first);
+    }
+}
+
+const Ports::Caller* Ports::first_caller(std::uint64_t number) {
     const auto found = ports_.find(number);
-    return found != ports_.end() && !found->second.empty() ? &found->second.front() : nullptr;
+    if (found == ports_.end()) {
+        return nullptr;
+    }
+    std::deque<Caller>& callers = found->second;
+    while (!callers.empty() &&
+           message::OtherWorlds::bridge(engine_)->has_left(callers.front().endpoint)) {
+        callers.pop_front();
+    }
+    return !callers.empty() ? &callers.front() : nullptr;
 }
 
 Ports::Caller Ports::accept(std::uint64_t number) {

@@ -49,8 +49,11 @@ class Ports {
     // Callers that wait are refused. False: there is no such port.
     bool close(std::uint64_t number);
 
-    // Who has come first; null: nobody. taken: it is accepted.
-    const Caller* first_caller(std::uint64_t number) const;
+    // The same for all ports.
+    void close_all();
+
+    // Who has come first, and is still there; null: nobody.
+    const Caller* first_caller(std::uint64_t number);
     Caller accept(std::uint64_t number);
 
     // Asks at a port; waits for the answer by state().

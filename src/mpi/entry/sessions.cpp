@@ -95,6 +95,12 @@ Error make_of_group(Context& context, const comm::Group& group, const char* stri
     members.reserve(static_cast<std::size_t>(group.size()));
     for (int rank = 0; rank < group.size(); ++rank) {
         members.push_back(ground.map().rank_of(group.map[rank]));
+        if (members.back() == MPI_UNDEFINED) {
+            return fail(MPI_ERR_UNSUPPORTED_OPERATION,
+                        "rank %d of the group is of another world: MPI_Intercomm_merge makes "
+                        "communicators of several worlds",
+                        rank);
+        }
     }
     return make_of_members(
         context, ground, members,
@@ -145,6 +151,7 @@ Error session_finalize(Context& context, comm::Session& session) {
         }
         last = context.sessions.live() == 1 && life() != Life::running;
         if (last) {
+            context.ports.close_all();
             context.messages.flush();
         }
         {

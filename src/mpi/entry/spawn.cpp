@@ -28,6 +28,7 @@ struct Commands {
     char*** arguments; // null: none
     const int* processes;
     const MPI_Info* infos;
+    bool of_one = false; // MPI_Comm_spawn: `processes` is there at each rank
     std::int64_t processes_in_all = 0;
 };
 
@@ -204,7 +205,7 @@ Error start_world(Context& context, void* arguments, Meeting& found) {
             },
             {.call = engine.current_call});
         message::OtherWorlds::bridge(engine)->forget(request.connection);
-        const bool connected = ports.first_caller(port.number) != nullptr;
+        const bool connected = !failed && ports.first_caller(port.number) != nullptr;
         context.launcher.end(request, connected);
         if (connected) {
             const Ports::Caller caller = ports.accept(port.number);
@@ -230,7 +231,7 @@ Error spawn(Context& context, Commands given, int root, comm::Communicator& comm
                        "the root could not spawn the processes", made);
     // Only the root knows how many codes there are, when there is no world.
     std::int64_t codes = error ? given.processes_in_all : made->peers();
-    if (comm.rank() != root && given.count == 1) {
+    if (comm.rank() != root && given.of_one) {
         codes = std::min<std::int64_t>(codes, *given.processes);
     }
     if (array_of_errcodes != MPI_ERRCODES_IGNORE && codes > 0) {
@@ -254,7 +255,8 @@ Error comm_spawn(Context& context, const char* command, char* argv[], int maxpro
                   .commands = commands,
                   .arguments = &argv,
                   .processes = &maxprocs,
-                  .infos = &info},
+                  .infos = &info,
+                  .of_one = true},
                  root, comm, intercomm, array_of_errcodes);
 }
 

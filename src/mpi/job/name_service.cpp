@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include "mpi.h"
@@ -51,7 +52,7 @@ NameService::~NameService() {
         close(name.listener);
     }
     if (nudges_ >= 0) {
-        close(nudges_);
+        close(std::exchange(nudges_, -1));
     }
 }
 
@@ -136,7 +137,7 @@ Error NameService::look_up(const std::string& service, std::string& port_name) {
         ready = poll(&place, 1, look_up_patience_ms);
     } while (ready < 0 && errno == EINTR);
     char text[MPI_MAX_PORT_NAME];
-    const ssize_t got = recv(connection, text, sizeof text, MSG_DONTWAIT);
+    const ssize_t got = recv(connection, text, sizeof text - 1, MSG_DONTWAIT);
     close(connection);
     if (got <= 0) {
         return unknown(); // it has just been unpublished

@@ -208,6 +208,12 @@ void Bridge::append(Way& way, const FrameHead& head, const Extra* extra, const S
             nudge_watcher();
         }
     }
+    // A stream may never let the backlog run empty.
+    if (way.sent >= backlog_limit) {
+        way.backlog.erase(way.backlog.begin(),
+                          way.backlog.begin() + static_cast<std::ptrdiff_t>(way.sent));
+        way.sent = 0;
+    }
     const std::size_t begin = way.backlog.size();
     const std::size_t extra_size = extra != nullptr ? extra_bytes : 0;
     way.backlog.resize(begin + sizeof head + extra_size + head.bytes);
@@ -263,6 +269,8 @@ bool Bridge::connect(Way& way) {
     }
     const auto* bytes = reinterpret_cast<const std::byte*>(&hello);
     way.backlog.insert(way.backlog.begin(), bytes, bytes + sizeof hello);
+    // The other end's close is seen, whether anything is sent or not.
+    add_event(events_, way.connection, EPOLLRDHUP, of_way | endpoints_.at(way.process));
     return flush(endpoints_.at(way.process)) || way.connection >= 0;
 }
 
@@ -281,7 +289,7 @@ bool Bridge::flush(std::uint32_t endpoint) {
         }
         if (done < 0 && (errno == EAGAIN || errno == ENOBUFS)) {
             if (!std::exchange(its.waits, true)) {
-                add_event(events_, its.connection, EPOLLOUT, of_way | endpoint);
+                change_event(events_, its.connection, EPOLLRDHUP | EPOLLOUT, of_way | endpoint);
             }
             return moved;
         }
@@ -293,7 +301,7 @@ bool Bridge::flush(std::uint32_t endpoint) {
         moved = true;
     }
     if (std::exchange(its.waits, false)) {
-        epoll_ctl(events_, EPOLL_CTL_DEL, its.connection, nullptr);
+        change_event(events_, its.connection, EPOLLRDHUP, of_way | endpoint);
     }
     if (!its.backlog.empty()) {
         --backlogs_;

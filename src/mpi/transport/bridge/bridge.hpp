@@ -54,6 +54,9 @@ class Bridge {
     // Connects to a process that listens already. False: there is none, or it is another user's.
     bool reach(std::uint32_t endpoint);
 
+    // Whether the process has ended, or said goodbye.
+    bool has_left(std::uint32_t endpoint) { return endpoint >= first_ && way(endpoint).left; }
+
     // A communicator has the process as a member, or no longer.
     void retain(std::uint32_t endpoint);
     void release(std::uint32_t endpoint);
@@ -63,7 +66,9 @@ class Bridge {
               const Source& source, std::size_t bytes);
     template <typename Handler>
     bool poll(Handler&& handler) {
-        if (!news_.exchange(false, std::memory_order_relaxed) && ++looks_ % looks_per_poll != 0) {
+        const bool news = news_.load(std::memory_order_relaxed) &&
+                          news_.exchange(false, std::memory_order_relaxed);
+        if (!news && ++looks_ % looks_per_poll != 0) {
             return false;
         }
         return look([&handler](const Arrival& arrival) { handler(arrival); });
@@ -116,6 +121,7 @@ class Bridge {
 
     Way& way(std::uint32_t endpoint) { return *ways_[endpoint - first_]; }
     bool look(const Handler& handler);
+    void other_end_closed(std::uint32_t endpoint, const Handler& handler);
     void take_connections();
     bool read(Arriving& arriving, const Handler& handler);
     bool take_frames(Arriving& arriving, const Handler& handler);

@@ -63,6 +63,10 @@ bool Bridge::look(const Handler& handler) {
             if (way(number).connection >= 0) {
                 moved |= flush(number);
             }
+            if ((events[index].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
+                moved = true;
+                other_end_closed(number, handler);
+            }
         } else if (origin == of_arriving) {
             const auto found = arriving_.find(number);
             if (found != arriving_.end()) {
@@ -76,6 +80,25 @@ bool Bridge::look(const Handler& handler) {
         }
     }
     return moved;
+}
+
+// What the process has sent before, a goodbye perhaps, is read first.
+void Bridge::other_end_closed(std::uint32_t endpoint, const Handler& handler) {
+    take_connections();
+    std::vector<std::uint32_t> numbers;
+    for (const auto& [number, arriving] : arriving_) {
+        if (arriving.endpoint == endpoint || arriving.endpoint == 0) {
+            numbers.push_back(number);
+        }
+    }
+    for (const std::uint32_t number : numbers) {
+        if (!read(arriving_.at(number), handler)) {
+            arriving_ended(number);
+        }
+    }
+    if (way(endpoint).connection >= 0) {
+        connection_broke(endpoint);
+    }
 }
 
 void Bridge::take_connections() {
@@ -99,16 +122,18 @@ bool Bridge::read(Arriving& arriving, const Handler& handler) {
             arriving.begin = arriving.end = 0;
         }
         if (arriving.bytes.size() - arriving.end < least_space) {
-            std::memmove(arriving.bytes.data(), arriving.bytes.data() + arriving.begin,
-                         arriving.end - arriving.begin);
+            arriving.bytes.erase(arriving.bytes.begin(),
+                                 arriving.bytes.begin() +
+                                     static_cast<std::ptrdiff_t>(arriving.begin));
             arriving.end -= arriving.begin;
             arriving.begin = 0;
             if (arriving.bytes.size() - arriving.end < least_space) {
                 arriving.bytes.resize(std::max(2 * arriving.bytes.size(), 2 * least_space));
             }
         }
+        // (Receivers may read a whole cell's bytes of a shorter one: there is space behind.)
         const ssize_t got = recv(arriving.connection, arriving.bytes.data() + arriving.end,
-                                 arriving.bytes.size() - arriving.end, MSG_DONTWAIT);
+                                 arriving.bytes.size() - arriving.end - inline_bytes, MSG_DONTWAIT);
         if (got < 0 && errno == EINTR) {
             continue;
         }

@@ -42,4 +42,9 @@ inline void add_event(int events, int descriptor, std::uint32_t what, std::uint6
     epoll_ctl(events, EPOLL_CTL_ADD, descriptor, &event);
 }
 
+inline void change_event(int events, int descriptor, std::uint32_t what, std::uint64_t origin) {
+    epoll_event event = {.events = what, .data = {.u64 = origin}};
+    epoll_ctl(events, EPOLL_CTL_MOD, descriptor, &event);
+}
+
 } // namespace warren::transport::bridge

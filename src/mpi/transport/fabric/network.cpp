@@ -347,7 +347,9 @@ void Network::watch() {
     std::uint32_t rounds = 0;
     while (!stops_.load()) {
         if (sleepers_.load() == 0) {
-            kernel_wait(sleepers_, 0, nullptr);
+            // Ranks that poll look at the port, but not after other nodes.
+            kernel_wait(sleepers_, 0, &look_after_nodes_every);
+            look_after_nodes();
             continue;
         }
         bool moved;
@@ -375,7 +377,8 @@ void Network::wait_for_port(bool by_descriptor) const {
                        {.fd = pulse_.descriptor(), .events = POLLIN, .revents = 0},
                        {.fd = descriptor, .events = POLLIN, .revents = 0}};
     if (by_descriptor && descriptor >= 0) {
-        ::poll(places, 3, -1);
+        // A provider may have had no room for what was to be sent, and does not tell when it has.
+        ::ppoll(places, 3, &look_at_port_again, nullptr);
     } else {
         ::ppoll(places, 2, &look_again, nullptr);
     }

@@ -24,6 +24,10 @@ inline constexpr std::uint64_t linger_ns = 20'000;
 // --- The watcher (network.hpp)
 // How long it waits when it has no descriptor to wait for, or something waits to leave.
 inline constexpr timespec look_again = {.tv_sec = 0, .tv_nsec = 200'000};
+// How long it waits for the port's descriptor at most, and, while no rank sleeps, between two looks
+// after the other nodes.
+inline constexpr timespec look_at_port_again = {.tv_sec = 0, .tv_nsec = 100'000'000};
+inline constexpr timespec look_after_nodes_every = {.tv_sec = 1, .tv_nsec = 0};
 // After so many rounds that brought something it looks after the other nodes, too.
 inline constexpr std::uint32_t rounds_per_look_at_nodes = 256;
 

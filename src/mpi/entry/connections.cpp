@@ -162,7 +162,7 @@ constexpr std::uint64_t join_magic = 0x316e696f4a727261; // "arrJoin1"
 
 // The other side's end is an error and no signal.
 ssize_t send_to(int fd, const void* data, std::size_t bytes) {
-    const ssize_t done = send(fd, data, bytes, MSG_NOSIGNAL);
+    const ssize_t done = ::send(fd, data, bytes, MSG_NOSIGNAL);
     return done < 0 && errno == ENOTSOCK ? write(fd, data, bytes) : done;
 }
 

@@ -68,8 +68,8 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 
 Launcher::~Launcher() {
     for (const int connection : kept_) {
-        send(connection, &node::spawn_released, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-        close(connection);
+        ::send(connection, &node::spawn_released, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ::close(connection);
     }
 }
 
@@ -89,9 +89,9 @@ Error Launcher::ask(const std::string& port, const std::vector<std::string>& wor
     if (made.own) {
         return start_mpiexec(port, words, made.connection);
     }
-    if (send(made.connection, packet.data(), packet.size(), MSG_NOSIGNAL) < 0) {
+    if (::send(made.connection, packet.data(), packet.size(), MSG_NOSIGNAL) < 0) {
         const int reason = errno;
-        close(made.connection);
+        ::close(made.connection);
         return fail(MPI_ERR_SPAWN, "mpiexec does not take the request: %s", std::strerror(reason));
     }
     return {};
@@ -119,9 +119,9 @@ Error Launcher::start_mpiexec(const std::string& port, const std::vector<std::st
     const int reason = posix_spawnp(&pid, path.c_str(), &actions, nullptr,
                                     pointers_to(arguments).data(), pointers_to(settings).data());
     posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
+    ::close(ends[1]);
     if (reason != 0) {
-        close(connection);
+        ::close(connection);
         return no_mpiexec(path, reason);
     }
     while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
@@ -131,7 +131,7 @@ Error Launcher::start_mpiexec(const std::string& port, const std::vector<std::st
 
 bool Launcher::has_failed(const Request& request, std::string& reason) {
     char text[1024];
-    const ssize_t got = recv(request.connection, text, sizeof text, MSG_DONTWAIT);
+    const ssize_t got = ::recv(request.connection, text, sizeof text, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
         return false;
     }
@@ -141,12 +141,12 @@ bool Launcher::has_failed(const Request& request, std::string& reason) {
 
 void Launcher::end(const Request& request, bool connected) {
     if (connected) {
-        send(request.connection, &node::spawn_connected, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ::send(request.connection, &node::spawn_connected, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
     }
     if (connected && request.own) {
         kept_.push_back(request.connection);
     } else {
-        close(request.connection);
+        ::close(request.connection);
     }
 }
 

@@ -197,7 +197,7 @@ void* dlopen(const char* name, int flags) {
     Error error = slash != nullptr ? image.load_library(name, module, flags)
                                    : image.find_and_load_library(name, caller, module, flags);
     if (error) {
-        keep_message(in_words_of_loader(name, std::move(error)));
+        keep_message(in_words_of_loader(name, error));
         return nullptr;
     }
     return module;

@@ -67,6 +67,7 @@ Error introduce(Context& context, const comm::Communicator& local_comm,
         return fail(MPI_ERR_RANK, "remote_leader = %d is in the local group", remote_leader);
     }
     std::vector<std::uint32_t> endpoints;
+    endpoints.reserve(static_cast<std::size_t>(local_comm.size()));
     for (int rank = 0; rank < local_comm.size(); ++rank) {
         endpoints.push_back(local_comm.endpoint(rank));
     }

@@ -57,6 +57,7 @@ std::vector<std::string> environment_of_mpiexec(const std::string& port, int con
 
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
     std::vector<char*> pointers;
+    pointers.reserve(texts.size() + 1);
     for (std::string& text : texts) {
         pointers.push_back(text.data());
     }

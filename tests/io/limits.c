@@ -96,8 +96,8 @@ static void more_than_2_gib(void) {
     munmap(zeros, (size_t)bytes);
     /* Pieces that lie over each other, so that little memory will do. */
     enum { piece = 48 << 20, pieces = 50 };
-    char* memory = malloc(piece + 1);
-    memset(memory, 1, piece + 1);
+    char* memory = malloc(piece + pieces);
+    memset(memory, 1, piece + pieces);
     MPI_Datatype often;
     MPI_Type_create_hvector(pieces, piece, 1, MPI_CHAR, &often);
     MPI_Type_commit(&often);

@@ -54,6 +54,9 @@ class ForeignCells : public testing::Test {
         Request* request = core->requests.make();
         request->operation = operation;
         request->bytes = bytes;
+        if (request->is_send()) {
+            request->sending.packed = nullptr;
+        }
         return *request;
     }
 

@@ -17,7 +17,9 @@ namespace warren::rma {
 class ServedRequest {
   public:
     explicit ServedRequest(const std::vector<std::byte>& memory) : memory_(memory) {
-        std::memcpy(&head_, memory.data(), std::min(memory.size(), sizeof head_));
+        if (!memory.empty()) {
+            std::memcpy(&head_, memory.data(), std::min(memory.size(), sizeof head_));
+        }
     }
     const ServedHead& head() const { return head_; }
     // Whether it is what an origin may send: its lengths agree, and its type and operation exist.

@@ -73,7 +73,7 @@ Error NameService::start() {
     try {
         thread_ = std::thread([this] { serve(); });
     } catch (const std::system_error& reason) {
-        close(nudges_);
+        close(std::exchange(nudges_, -1));
         error = fail(MPI_ERR_OTHER, "no thread for published names: %s", reason.what());
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);

@@ -4,9 +4,10 @@
 // Memory of a window is mapped, or of the same address space: then operations are loads, stores and
 // the loops of the reduction operations, and are complete when their call returns. Memory that
 // another process has given (MPI_Win_create, dynamic windows) is read and written by the kernel
-// (peer_memory.hpp), which completes in the call, too. So nobody waits for a target, and a flush
-// is a fence of the processor. Only where the kernel refuses that, targets serve operations by
-// messages (served_memory.hpp), which are complete when their call returns, too.
+// (peer_memory.hpp), which completes in the call, too. So nobody waits for a target there, and a
+// flush is a fence of the processor. Where the kernel refuses that, and on other nodes, targets
+// serve operations by messages (served_memory.hpp), which are complete when their call returns,
+// too.
 //
 //     extent of the window heap:   control block | memory of rank 0 | rank 1 | …
 //

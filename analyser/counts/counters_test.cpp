@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <thread>
+#include <vector>
 
 #include "analyser/counts/settings.hpp"
 

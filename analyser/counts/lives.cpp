@@ -2,6 +2,7 @@
 // use.
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 

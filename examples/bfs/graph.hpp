@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <mpi.h>
+#include <vector>
 
 #include "support/buffer.hpp"
 

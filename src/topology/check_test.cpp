@@ -10,6 +10,7 @@
 #include <numeric>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "topology/checksum.hpp"

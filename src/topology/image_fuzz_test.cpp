@@ -5,6 +5,7 @@
 // test goes on that long with other random numbers, and with images of the sources behind it too.
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <gtest/gtest.h>

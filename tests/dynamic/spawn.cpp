@@ -1,5 +1,6 @@
 // Worlds that ranks spawn: what they are told, messages between them, communicators of both, their
 // end. The program is its own child: the first argument says which part the child plays.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>

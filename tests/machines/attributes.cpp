@@ -2,6 +2,7 @@
 // their origin, orders and best targets from every processor, and files of measured values.
 //     machine_attributes MACHINE
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <functional>

@@ -3,6 +3,7 @@
 #include "report.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 namespace programs {

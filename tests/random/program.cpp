@@ -1,6 +1,7 @@
 #include "program.hpp"
 
 #include <algorithm>
+#include <cstdio>
 
 namespace programs {
 

@@ -25,6 +25,7 @@ from warren.locality import __main__ as program, recording, trace as traces  # n
 
 BASE = 1 << 40
 UNITS, THREADS = 24, 3
+STRIDE = int(os.environ.get("WARREN_TEST_DAMAGE", "5"))  # one of so many ways to damage files is tried
 
 
 def sums_of(folder):
@@ -121,6 +122,7 @@ class Damage(unittest.TestCase):
         self.addCleanup(place.cleanup)
         self.top = pathlib.Path(place.name) / "run"
         self.random = random.Random(1)  # the same at each run
+        self.turn = 0
 
     def report(self, folder, *options):
         out, said = io.StringIO(), io.StringIO()
@@ -130,7 +132,13 @@ class Damage(unittest.TestCase):
         return status, out.getvalue() + said.getvalue()
 
     def changed(self, content):
-        """Ways to damage a file: (name, content; None: it isn't there)."""
+        """Ways to damage a file, every STRIDE-th of all: (name, content; None: it isn't there)."""
+        for way in self.all_changed(content):
+            self.turn += 1
+            if self.turn % STRIDE == 0:
+                yield way
+
+    def all_changed(self, content):
         size = len(content)
         yield "gone", None
         yield "empty", b""

@@ -1,5 +1,6 @@
 #include "launch/mpiexec/cpu_set.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,5 +1,6 @@
 #include "launch/mpiexec/hosts.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>

@@ -1,6 +1,7 @@
 #include "launch/mpiexec/outcome.hpp"
 
 #include <csignal>
+#include <cstdio>
 
 #include <gtest/gtest.h>
 

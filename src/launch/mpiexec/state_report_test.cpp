@@ -1,5 +1,6 @@
 #include "launch/mpiexec/state_report.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <unistd.h>
 

@@ -8,6 +8,7 @@
 #include <random>
 #include <sched.h>
 #include <string>
+#include <utility>
 
 namespace warren::memory {
 namespace {

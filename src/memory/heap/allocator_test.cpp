@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <iterator>
 #include <mutex>
 #include <random>
 #include <set>

@@ -1,5 +1,6 @@
 #include "mpi/comm/topology.hpp"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <numeric>
 #include <utility>

@@ -1,5 +1,6 @@
 #include "mpi/job/endpoints.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 #include "mpi/rank/rank.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <gtest/gtest.h>
 #include <mutex>

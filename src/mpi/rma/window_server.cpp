@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 
 #include "mpi/rma/wait_reason.hpp"
 #include "mpi/rma/window.hpp"

@@ -1,6 +1,7 @@
 // The image says what hwloc says: on topologies that the test makes, and, with a folder as
 // argument, on each machine recorded there: FILE.xml and folders for which hwloc takes /proc and
 // /sys from.
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>

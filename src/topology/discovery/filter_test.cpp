@@ -1,5 +1,6 @@
 // Allowed objects and filters give the same as a topology that hwloc has restricted to processors,
 // or has loaded without types.
+#include <cstdint>
 #include <gtest/gtest.h>
 #include <hwloc.h>
 #include <random>
@@ -7,6 +8,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "warren/topology.h"

@@ -1,5 +1,6 @@
 #include "mpi/transport/fabric/libfabric.hpp"
 
+#include <cstdint>
 #include <dlfcn.h>
 
 #include "mpi.h"

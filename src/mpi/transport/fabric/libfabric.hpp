@@ -6,6 +6,7 @@
 // Source: fi_getinfo(3), fi_fabric(3); version 1.17 of the interface.
 #pragma once
 
+#include <cstdint>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>

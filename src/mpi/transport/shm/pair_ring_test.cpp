@@ -3,6 +3,7 @@
 
 #include "mpi/transport/shm/pair_ring.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <new>

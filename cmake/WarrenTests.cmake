@@ -33,6 +33,9 @@ set(optimised_unit_tests coll_small_collectives_test coll_shared_data_test datat
 if(WARREN_SANITIZE)
   set(unit_test_optimisation -O0)
 endif()
+# They tell what happens within some time. .ci/run repeats those with the label "timed" that fail.
+set(timed_unit_tests bridge_bridge_test fabric_port_test fabric_pulse_test fibres_balancing_test fibres_spares_test
+                     launch_rank_output_test rank_thread_waits_test)
 file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/unit_test_headers.cpp CONTENT "int main() {}\n")
 add_executable(unit_test_headers ${CMAKE_BINARY_DIR}/unit_test_headers.cpp)
 target_compile_options(unit_test_headers PRIVATE ${unit_test_optimisation})
@@ -100,6 +103,9 @@ function(warren_unit_test kind room source)
   endif()
   if(WARREN_SANITIZE)
     set(limit 400)
+  endif()
+  if(target IN_LIST timed_unit_tests)
+    list(APPEND labels timed)
   endif()
   set_tests_properties(${room}.${name} PROPERTIES TIMEOUT ${limit} LABELS "${labels}"
                                                   PROCESSORS ${processors})

@@ -32,8 +32,10 @@ struct FibreFunctions {
     void (*wake)(std::atomic<std::uint32_t>& word, int count);
     void (*give_way)();
     // Gives way for a fibre that has looked again and again and found nothing, which took about
-    // so many ticks of the processor's clock: if it did little else meanwhile, it has waited.
-    void (*found_nothing)(std::uint64_t looks_ticks);
+    // so many ticks of the processor's clock: if it did little else meanwhile, it has waited. True:
+    // it has not given way, and should sleep for a short time, as other programs want the
+    // processor.
+    bool (*found_nothing)(std::uint64_t looks_ticks);
     // Waits for events that many wait for, each by the address of a cache line: who brings one
     // about has all of them go on at once, by release(). Fibres only, and where
     // may_wait_for_event() says so. A fibre that waits for an event goes on also when its `bell`,

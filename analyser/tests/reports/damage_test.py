@@ -4,6 +4,7 @@ whole, says what is lost, and its exit status tells that it isn't all."""
 import contextlib
 import ctypes
 import io
+import itertools
 import json
 import os
 import pathlib
@@ -28,21 +29,6 @@ UNITS, THREADS = 24, 3
 STRIDE = int(os.environ.get("WARREN_TEST_DAMAGE", "5"))  # one of so many ways to damage files is tried
 
 
-def sums_of(folder):
-    return {path.name: {"bytes": path.stat().st_size, "crc32": zlib.crc32(path.read_bytes())}
-            for path in pathlib.Path(folder).iterdir() if path.name != "process.json"}
-
-
-def describe_files(folder):
-    """Adds to a description what recorders add at the end."""
-    path = pathlib.Path(folder, "process.json")
-    info = json.loads(path.read_text())
-    info.pop("sum", None)
-    info["files"] = sums_of(folder)
-    text = json.dumps(info)[:-1]
-    path.write_text(f'{text},\n "sum": {zlib.crc32(text.encode())}\n}}\n')
-
-
 def stacks():
     return [{"place": 1, "caller": 0, "address": 0x400100}, {"place": 1, "caller": 1, "address": 0x400200}]
 
@@ -64,7 +50,7 @@ def touches():
 def write_first_touch(folder, rank=None, pid=None, sums=True):
     made.write_process(folder, "first-touch", rank, info={"pid": pid} if pid else {}, touches=touches(), **common())
     if sums:
-        describe_files(folder)
+        made.describe_files(folder)
 
 
 def write_counts(folder, rank, mode="counts", granularity=64, sums=True):
@@ -78,7 +64,7 @@ def write_counts(folder, rank, mode="counts", granularity=64, sums=True):
         communication=[{"interval": 1, "producer": 0, "consumer": 1, "events": 3, "bytes": 192}],
         bytes=lines, info={"bursts": 10} if mode == "sample" else {}, **common())
     if sums:
-        describe_files(folder)
+        made.describe_files(folder)
 
 
 def write(top, mode, sums=True):
@@ -122,7 +108,7 @@ class Damage(unittest.TestCase):
         self.addCleanup(place.cleanup)
         self.top = pathlib.Path(place.name) / "run"
         self.random = random.Random(1)  # the same at each run
-        self.turn = 0
+        self.turns = itertools.count(1)
 
     def report(self, folder, *options):
         out, said = io.StringIO(), io.StringIO()
@@ -133,10 +119,7 @@ class Damage(unittest.TestCase):
 
     def changed(self, content):
         """Ways to damage a file, every STRIDE-th of all: (name, content; None: it isn't there)."""
-        for way in self.all_changed(content):
-            self.turn += 1
-            if self.turn % STRIDE == 0:
-                yield way
+        return [way for way in self.all_changed(content) if next(self.turns) % STRIDE == 0]
 
     def all_changed(self, content):
         size = len(content)
@@ -405,7 +388,7 @@ class Damage(unittest.TestCase):
             contents = {path: path.read_bytes() for path in top.rglob("*") if path.is_file()}
             for _ in range(40):
                 for path, content in contents.items():
-                    ways = [(None, content), *self.changed(content)]
+                    ways = [(None, content), *self.all_changed(content)]
                     data = self.random.choice(ways)[1]
                     path.unlink(missing_ok=True)
                     if data is not None:

@@ -53,9 +53,9 @@ bool Rank::looked_in_vain(std::uint64_t begin) {
     if (waits.functions != nullptr) {
         looks_left_ = looks_counted_;
         lock.unlock();
-        waits.functions->found_nothing(looks_counted_ * (end - begin));
+        const bool sleeps = waits.functions->found_nothing(looks_counted_ * (end - begin));
         lock.lock();
-        return false;
+        return sleeps && !lock.shared();
     }
     const VainLooks::Next next =
         vain_looks_.after(looks_counted_, begin, end, VainLooks::count_switches);

@@ -116,7 +116,9 @@ void Window::give_way_to_others() {
     if (now - looked_ < polls_per_look * wait_policy::poll_ticks) {
         RankLock& lock = engine_.rank().lock;
         lock.unlock();
-        waits.functions != nullptr ? waits.functions->found_nothing(now - looked_) : give_way();
+        if (waits.functions == nullptr || waits.functions->found_nothing(now - looked_)) {
+            give_way();
+        }
         lock.lock();
     }
     looked_ = fibre::ticks();

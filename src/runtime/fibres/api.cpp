@@ -51,7 +51,8 @@ WARREN_API const FibreFunctions* warren_fibre_functions(void) {
                    WaitNote* note) { scheduler()->wait(word, expected, timeout, note); },
         .wake = [](std::atomic<std::uint32_t>& word, int count) { scheduler()->wake(word, count); },
         .give_way = [] { scheduler()->give_way(); },
-        .found_nothing = [](std::uint64_t looks_ticks) { scheduler()->found_nothing(looks_ticks); },
+        .found_nothing =
+            [](std::uint64_t looks_ticks) { return scheduler()->found_nothing(looks_ticks); },
         .may_wait_for_event = [] { return scheduler()->may_wait_for_event(); },
         .wait_for_event =
             [](const void* event, bool (*happened)(void*), void* condition,

@@ -6,6 +6,7 @@
 #include <climits>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <utility>
 
 #include "runtime/fibres/debug.hpp"
@@ -389,15 +390,37 @@ void Scheduler::help_others(Fibre& self) {
     go_idle(self, next);
 }
 
-void Scheduler::found_nothing(std::uint64_t looks_ticks) {
+bool Scheduler::found_nothing(std::uint64_t looks_ticks) {
     if (Fibre* self = current_fibre) {
         Worker& worker = worker_of(*self);
-        const bool polls = worker.stretches.unaccounted(ticks()) <
-                           std::min(calls_per_looks * looks_ticks, poll_ticks);
+        const std::uint64_t now = ticks();
+        const bool polls =
+            worker.stretches.unaccounted(now) < std::min(calls_per_looks * looks_ticks, poll_ticks);
         account_amid(worker, polls ? nullptr : self);
         worker.stretches.time_all();
+        if (!polls) {
+            worker.vain_turns.ran();
+        } else if (give_processor_away(worker, now)) {
+            return true;
+        }
     }
     give_way();
+    return false;
+}
+
+// Of a worker all of whose fibres may be polling. True: the one that runs should rather sleep.
+bool Scheduler::give_processor_away(Worker& worker, std::uint64_t now) {
+    const VainTurns::Then then = worker.vain_turns.after(now, [] {
+        rusage usage = {};
+        getrusage(RUSAGE_THREAD, &usage);
+        return usage.ru_nivcsw;
+    });
+    if (then == VainTurns::Then::yield) {
+        const std::uint64_t begin = ticks();
+        sched_yield();
+        worker.vain_turns.yielded(begin, ticks());
+    }
+    return then == VainTurns::Then::sleep;
 }
 
 void Scheduler::at_point() {

@@ -125,8 +125,9 @@ class Scheduler {
     void give_way();
     // Like give_way(), for a fibre that has polled in vain; the polls took about `looks_ticks`. A
     // fibre that has run little longer than that since it was resumed has only polled, so the time
-    // does not count as its load.
-    void found_nothing(std::uint64_t looks_ticks);
+    // does not count as its load. True: it has not given way, but should wait for a short time,
+    // because other programs want the worker's processor (VainTurns).
+    bool found_nothing(std::uint64_t looks_ticks);
     // Parks the calling fibre until then (monotonic clock).
     void sleep_until(std::uint64_t time_ns);
     // The calling fibre has ended.
@@ -207,6 +208,7 @@ class Scheduler {
     void go_home(Fibre& self);
     bool is_others_turn(Fibre& self);
     void help_others(Fibre& self);
+    static bool give_processor_away(Worker& worker, std::uint64_t now);
     void switch_to(Fibre& self, Fibre& next);
     static void resume(Worker& worker, Fibre& next);
     static void begin(Worker& worker, Fibre& next);

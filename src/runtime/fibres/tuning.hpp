@@ -44,6 +44,22 @@ inline constexpr std::uint32_t turns_per_look = 64;
 inline constexpr std::uint64_t calls_per_looks = 4;
 inline constexpr std::uint64_t poll_ticks = 10'000;
 
+// --- Workers all of whose fibres poll in vain (VainTurns)
+
+// Vain turns between two questions to the kernel whether it has taken the worker's processor: 0.5
+// ms of polling, and the question takes 0.3 µs.
+inline constexpr std::uint32_t turns_alone = 1024;
+// Vain turns of a worker whose processor was taken, before it yields: 20 µs.
+inline constexpr std::uint32_t turns_contended = 64;
+// Yields after which such a worker asks whether its processor is still taken.
+inline constexpr std::uint32_t yields_contended = 64;
+// A yield of so many ticks (100 µs) has let somebody run who doesn't yield. Fibres that poll are
+// then parked for this time (100 ms, doubled by each further long yield up to 1.6 s), as ranks that
+// are threads sleep (mpi/rank/tuning.hpp).
+inline constexpr std::uint64_t long_yield_ticks = 250'000;
+inline constexpr std::uint64_t least_sleeping_ticks = 250'000'000;
+inline constexpr std::uint64_t most_sleeping_ticks = 16 * least_sleeping_ticks;
+
 // --- Monitor, spare workers, balancer
 
 // Intervals of the monitor while a worker is awake, and else; and of what fibres wait for in the

@@ -12,6 +12,7 @@
 #include "runtime/fibres/fibre.hpp"
 #include "runtime/fibres/ready_queue.hpp"
 #include "runtime/fibres/stretches.hpp"
+#include "runtime/fibres/vain_turns.hpp"
 
 namespace warren::fibre {
 
@@ -47,6 +48,7 @@ struct alignas(64) Worker {
     std::uint32_t unclocked = 0;
     std::atomic<bool> relieved{false}; // see principal
     Stretches stretches;               // since the last switch
+    VainTurns vain_turns;
     std::uint32_t number = 0;
     std::atomic<std::uint64_t> idled{0}; // ticks without a fibre
     std::atomic<int> processor{-1};      // -1: not bound

@@ -21,7 +21,7 @@ mkdir "$scratch/warren"
 git -C "$top" archive HEAD | tar -x -C "$scratch/warren"
 cp -r "$scratch/warren/packaging/debian" "$scratch/warren/debian"
 multiarch=$(dpkg-architecture -q DEB_HOST_MULTIARCH)
-sed -i "s/@MULTIARCH@/$multiarch/g" "$scratch"/warren/debian/*.postinst
+sed -i "s/@MULTIARCH@/$multiarch/g" "$scratch"/warren/debian/*.postinst "$scratch"/warren/debian/*.prerm
 # Equal packages of equal commits.
 SOURCE_DATE_EPOCH=$(git -C "$top" log -1 --format=%ct)
 export SOURCE_DATE_EPOCH

@@ -13,6 +13,7 @@ import argparse
 import os
 import re
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -33,6 +34,7 @@ USUAL_FOLDERS = ("/usr/lib64/openmpi/bin", "/usr/lib64/mpich/bin", "/usr/local/b
 # What a launcher says of its version, and whose settings are its.
 LAUNCHERS = (("Intel", "impi-rt"), ("HYDRA", "mpich"), ("Open MPI", "openmpi"), ("OpenRTE", "openmpi"), ("PRRTE", "openmpi"))
 MOST_RANKS = 100_000
+ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FIGURES = {"launch": ("start and end of {ranks} ranks", 1e3, "ms"), "private dirty": ("private memory of a rank", 1, "kB"),
            "latency": ("half round trip, {size} B", 1, "µs")}
 
@@ -109,6 +111,7 @@ def find_others(words, own):
 def build(compiler, environment, folder):
     """Compiles the programs; why that failed, or None."""
     folder.mkdir(parents=True)
+    environment = {**environment, "TMPDIR": str(folder)}  # of a compiler that is killed nothing is left
     for program in (*PROGRAMS, "memory_baseline"):
         plain = shutil.which("cc") or "gcc"
         command = [plain if program == "memory_baseline" else str(compiler), "-std=gnu11", "-O2", "-w", "-pthread",
@@ -168,8 +171,21 @@ def table(values, libraries, ranks):
         yield f"{row:36}" + "".join(f"{cell:>{width}}" for cell in cells)
 
 
+def end(number, _):
+    """As an exception, so that the job and the scratch folder end on its way."""
+    for one in ENDS:
+        signal.signal(one, signal.SIG_IGN)
+    if number == signal.SIGINT:
+        print("\nwarren bench: interrupted", file=sys.stderr)
+    sys.exit(128 + number)
+
+
 def main():
     words = arguments()
+    run.adopt_orphans()
+    for number in ENDS:
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup leaves SIGHUP
+            signal.signal(number, end)
     own = (words.warren or HERE.parent.parent.parent).resolve()
     for needed in ("bin/mpiexec", "bin/mpicc"):
         if not (own / needed).exists():
@@ -188,7 +204,6 @@ def main():
                 sys.exit(f"warren bench: {compiler}: {problem}")
             else:
                 left_out.append(f"{library.title}: {problem}")
-        run.adopt_orphans()
         runner = run.Runner(folders, len(os.sched_getaffinity(0)), "first", True, 0, lambda text: print(text.strip(), flush=True))
         values = ask(runner, questions(words), libraries, words.rounds)
     print("\n".join(table(values, libraries, words.ranks)))

@@ -1,7 +1,8 @@
 """Runs jobs under time limits and collects their figures.
 
 A job that fails or hangs is recorded and ended with everything that it started: this process
-adopts orphans (PR_SET_CHILD_SUBREAPER), so that only its own descendants are ever killed.
+adopts orphans (PR_SET_CHILD_SUBREAPER), so that only its own descendants are ever killed. Children
+that it had before, of a shell that has become this process, and their session are left alone.
 """
 
 import ctypes
@@ -19,20 +20,26 @@ from pathlib import Path
 from .questions import HIGHER_IS_BETTER
 
 
+_left_alone = set()  # process ids and sessions
+
+
 def adopt_orphans():
+    for pid in _children():
+        _left_alone.update({pid, os.getsid(pid)})
     pr_set_child_subreaper = 36
     ctypes.CDLL(None).prctl(pr_set_child_subreaper, 1, 0, 0, 0)
 
 
 def _children():
-    """Process ids of this process's children, adopted ones included."""
+    """Process ids of this process's children, adopted ones included, that are its own to end."""
     result = []
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
                 with open(f"/proc/{entry}/stat", encoding="latin-1") as file:
-                    if int(file.read().rpartition(")")[2].split()[1]) == os.getpid():
-                        result.append(int(entry))
+                    parent, _, session = map(int, file.read().rpartition(")")[2].split()[1:4])
+                if parent == os.getpid() and not _left_alone & {int(entry), session}:
+                    result.append(int(entry))
             except OSError:
                 pass
     return result

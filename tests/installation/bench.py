@@ -8,8 +8,10 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
 build, work = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
 failures = []
@@ -74,5 +76,43 @@ expect(bench("--help"), r"usage: warren bench")
 expect(bench("--ranks", "0", expect=2), "--ranks is 1 to")
 expect(bench("--mpi", work / "nowhere", expect=2), "there is no .*nowhere/bin/mpiexec")
 expect(bench("--wrong", expect=2), "--wrong")
+
+
+def living(mark):
+    """Processes with this in their environment."""
+    for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark.encode() in path.read_bytes():
+                yield path.parent.name, (path.parent / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            pass
+
+
+def ended_early(number):
+    """While a job runs. Nothing is left but the child of the shell that has become the command."""
+    temporary = work / f"temporary{number}"
+    temporary.mkdir()
+    mark = f"WARREN_TEST_MARK={os.getpid()}.{number}"
+    command = f"sleep 600 & exec {build}/bin/warren bench --ranks 2 --rounds 1 --seconds 20 --mpi {strange}"
+    shell = subprocess.Popen(["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={
+        **os.environ, "TMPDIR": str(temporary), mark.partition("=")[0]: mark.partition("=")[2]})
+    until = time.monotonic() + 120
+    while not any("/latency " in line and "mpiexec" not in line for _, line in living(mark)) and time.monotonic() < until:
+        time.sleep(0.1)
+    shell.send_signal(number)
+    # (Not until the pipes are closed: the child has them.)
+    code = shell.wait(60)
+    left = list(living(mark))
+    sleepers = [pid for pid, line in left if line.startswith("sleep")]
+    for pid in sleepers:
+        os.kill(int(pid), signal.SIGKILL)
+    said = shell.stderr.read()
+    files = list(temporary.iterdir())
+    if code != 128 + number or len(left) != 1 or len(sleepers) != 1 or files or "Traceback" in said or said.count("\n") > 2:
+        failures.append(f"after signal {number}: exit code {code}, left {left}, files {files}, said {said}")
+
+
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    ended_early(number)
 if failures:
     sys.exit("\n".join(failures))

@@ -22,6 +22,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parent.parent
 COLUMNS = ("name", "relation", "by", "evidence", "unless", "version", "license", "supplier")
 LICENSE = "Apache-2.0 WITH LLVM-exception"
+# The note that gcc leaves and Debian's packages lose, and the text of `warren info`.
+COMPILER = re.compile(rb"(?:GCC: \([^)]*\)|\0GCC) (\d+\.\d+\.\d+)")
 FIRST_DATE = 315532800  # 1980, as in the wheel
 
 
@@ -64,7 +66,9 @@ def version_of(row, compilers):
     if row["version"] == "-":
         return "NOASSERTION"
     if row["version"] == "gcc":
-        return ", ".join(sorted(compilers)) or "NOASSERTION"
+        if not compilers:
+            raise SbomError(f"the version of {row['name']} is unknown: no file has a note of gcc, nor does bin/warren name it")
+        return ", ".join(sorted(compilers))
     return re.search(r"^version=(\S+)", (TOP / row["version"]).read_text(encoding="utf-8"), re.MULTILINE)[1]
 
 
@@ -96,7 +100,7 @@ def examine(prefix, rows):
             if (name in elves or row["by"] == "folder") and shows(row, name, data, needed):
                 found.setdefault(row["name"], []).append(name)
         if name in elves:
-            compilers |= {text.decode() for text in re.findall(rb"GCC: \([^)]*\) ([\d.]+)", data)}
+            compilers |= {text.decode() for text in COMPILER.findall(data)}
     return files, found, compilers
 
 

@@ -32,6 +32,20 @@ assert ("./lib/warren/libwarren-tracker.so", "STATIC_LINK", "libstdc++") not in 
 dynamorio = any(name.startswith("./lib/warren/dynamorio/") for name in there)
 assert dynamorio == ("DynamoRIO" in names.values())
 END
+# Debian's packages are stripped.
+find "$work/prefix" -type f -exec strip --strip-unneeded -R .comment -R .note {} + 2> "$work/no_object_files" || true
+"$make" "$work/prefix" > "$work/stripped.json"
+python3 - "$work/bill.json" "$work/stripped.json" <<'END'
+import json
+import sys
+
+bills = [json.load(open(name, encoding="utf-8")) for name in sys.argv[1:]]
+packages = [{package["name"]: package["versionInfo"] for package in bill["packages"]} for bill in bills]
+assert packages[0] == packages[1], packages
+assert packages[0]["libgcc"] != "NOASSERTION", packages
+edges = [[edge for edge in bill["relationships"] if edge["relationshipType"] == "STATIC_LINK"] for bill in bills]
+assert edges[0] == edges[1], [edge for edge in edges[0] if edge not in edges[1]]
+END
 refused() {
     if "$make" "$work/prefix" > "$work/never.json" 2> "$work/refused"; then
         echo "a bill although $1" >&2
@@ -39,6 +53,9 @@ refused() {
     fi
     grep -q "$1" "$work/refused"
 }
+mv "$work/prefix/bin/warren" "$work/warren"
+refused "version of libstdc++ is unknown"
+mv "$work/warren" "$work/prefix/bin/warren"
 cc -shared -x c /dev/null -o "$work/libstranger.so" -Wl,-soname,libstranger.so.7
 cc -shared -x c /dev/null -o "$work/prefix/lib/libneedy.so" -x none \
     -Wl,--no-as-needed "$work/libstranger.so"

@@ -35,6 +35,11 @@ grep "false is no compiler" said
 echo "== modules of another version, made by four compilations at once"
 printf '#!/bin/sh\n[ "$*" != --version ] || { echo "another version"; exit; }\nexec gfortran "$@"\n' > other
 chmod +x other
+if env -u XDG_CACHE_HOME -u HOME "$prefix/bin/mpifort" -fc="$work/other" -c "$here/fatal.f90" -o never.o 2> said; then
+    echo "without HOME a place for modules is found that is not the user's" >&2
+    exit 1
+fi
+grep "no place for Fortran's modules, as HOME is not set" said
 XDG_CACHE_HOME=$work/cache
 export XDG_CACHE_HOME
 for number in 1 2 3 4; do

@@ -89,6 +89,7 @@ std::string shown_name(Image& image, const Module* module) {
 
 void* find_symbol(void* handle, const char* name, const char* version, const void* caller) {
     Image& image = *current_image();
+    has_message() = 0; // that of an earlier call
     const std::lock_guard guard(image.load_lock());
     const SymbolName wanted(name, version);
     const bool by_caller = handle == RTLD_DEFAULT || handle == RTLD_NEXT;
@@ -175,6 +176,7 @@ Error in_words_of_loader(const char* name, Error error) {
 
 void* dlopen(const char* name, int flags) {
     Image& image = *current_image();
+    has_message() = 0; // that of an earlier call
     if (name == nullptr || *name == 0) {
         return handle_of(image);
     }
@@ -213,6 +215,7 @@ void* dlvsym(void* handle, const char* name, const char* version) {
 
 int dlclose(void* handle) {
     Image& image = *current_image();
+    has_message() = 0; // that of an earlier call
     if (handle == handle_of(image)) {
         return 0;
     }

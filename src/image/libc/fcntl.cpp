@@ -55,7 +55,8 @@ void closefrom(int first) {
 }
 
 int dup3(int from, int to, int flags) {
-    if (from != to && ::fcntl(from, F_GETFD) >= 0) {
+    const bool is_valid = from != to && (flags & ~O_CLOEXEC) == 0;
+    if (is_valid && ::fcntl(from, F_GETFD) >= 0) { // so it will close `to`
         before_closing(to);
     }
     return ::dup3(from, to, flags);

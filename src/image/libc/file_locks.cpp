@@ -8,6 +8,7 @@
 #include <memory>
 #include <unistd.h>
 
+#include "base/blocked_signals.hpp"
 #include "image/elf_file.hpp"
 
 namespace warren::image {
@@ -61,9 +62,7 @@ bool may_lock(int descriptor, int command, short type) {
 } // namespace
 
 int FileLocks::holder_of(int descriptor, const struct stat& status) {
-    if (!S_ISREG(status.st_mode)) {
-        return -1;
-    }
+    const BlockedSignals blocked;
     const std::lock_guard guard(lock_);
     for (const Holder& holder : holders_) {
         if (holder.device == status.st_dev && holder.inode == status.st_ino) {
@@ -85,13 +84,19 @@ int FileLocks::control(int descriptor, int command, struct flock& lock) {
         return -1;
     }
     struct flock asked = lock;
-    asked.l_pid = 0; // the system wants it so
-    const int holder = holder_of(descriptor, status);
-    if (holder >= 0 &&
-        (!may_lock(descriptor, command, lock.l_type) || !make_absolute(descriptor, asked))) {
-        return -1;
+    asked.l_pid = 0;         // the system wants it so
+    int holder = descriptor; // what is no regular file has no other
+    if (S_ISREG(status.st_mode)) {
+        if (!may_lock(descriptor, command, lock.l_type) || !make_absolute(descriptor, asked)) {
+            return -1;
+        }
+        holder = holder_of(descriptor, status);
+        if (holder < 0) {
+            errno = ENOLCK; // no descriptor is left for it
+            return -1;
+        }
     }
-    const int result = ::fcntl(holder >= 0 ? holder : descriptor, of_open_file(command), &asked);
+    const int result = ::fcntl(holder, of_open_file(command), &asked);
     if (command == F_GETLK && result == 0) {
         if (asked.l_type == F_UNLCK) {
             lock.l_type = F_UNLCK;
@@ -119,6 +124,7 @@ void FileLocks::forget(int descriptor) {
     const int error = errno;
     struct stat status {};
     if (::fstat(descriptor, &status) == 0) {
+        const BlockedSignals blocked; // a handler may close files
         const std::lock_guard guard(lock_);
         const auto found = std::find_if(holders_.begin(), holders_.end(), [&](const Holder& one) {
             return one.device == status.st_dev && one.inode == status.st_ino;
@@ -144,6 +150,7 @@ void FileLocks::forget_range(unsigned first, unsigned last) {
 }
 
 void FileLocks::forget_all() {
+    const BlockedSignals blocked;
     const std::lock_guard guard(lock_);
     for (const Holder& holder : holders_) {
         end_locks(holder);

@@ -45,8 +45,7 @@ class FileLocks {
         int descriptor;
     };
 
-    // The descriptor that holds the locks of the file; -1: `descriptor` is no regular file, or
-    // there is no descriptor left.
+    // The descriptor that holds the locks of the regular file; -1: there is none left for it.
     int holder_of(int descriptor, const struct stat& status);
     static void end_locks(const Holder& holder);
 

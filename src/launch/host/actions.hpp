@@ -1,8 +1,9 @@
 // Actions: what each rank of the process does about each signal. Ranks have their own, as processes
 // do; the process's are dispatchers (crash.cpp, signals.cpp), which look here.
 //
-// Thread rule: any thread; writers hold the lock. A handler that reads while its rank writes is the
-// program's mistake, as in a process.
+// Thread rule: any thread; writers hold the lock, with the signals of their thread blocked, because
+// a handler may write as well. A fork holds it too. A handler that reads while its rank writes is
+// the program's mistake, as in a process.
 #pragma once
 
 #include <csignal>

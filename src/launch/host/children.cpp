@@ -57,7 +57,7 @@ pid_t pass_over(int* status, Wait wait) {
 
 pid_t wait_for(pid_t pid, int* status, int options, rusage* usage) {
     return pass_over(status, [&](int* its_status) {
-        return wait4(pid, its_status, pid == -1 ? options | __WNOTHREAD : options, usage);
+        return wait4(pid, its_status, pid <= 0 ? options | __WNOTHREAD : options, usage);
     });
 }
 
@@ -74,7 +74,8 @@ pid_t wait_with_usage(int* status, int options, rusage* usage) {
 }
 
 int wait_by_kind(idtype_t kind, id_t id, siginfo_t* information, int options) {
-    return waitid(kind, id, information, kind == P_ALL ? options | __WNOTHREAD : options);
+    return waitid(kind, id, information,
+                  kind == P_ALL || kind == P_PGID ? options | __WNOTHREAD : options);
 }
 
 // --- Of fibres
@@ -270,12 +271,32 @@ class Polling {
     Children& children_;
 };
 
-// Asks look(pid) of the rank's children until one has something to say. -1: there is none. A
-// handler may call this, so it allocates nothing.
+// Whom a wait is for.
+struct Wanted {
+    pid_t child = 0; // 0: any, of the group
+    pid_t group = 0; // 0: any
+};
+
+// As wait4() understands its first argument.
+Wanted wanted_by(pid_t pid) {
+    return pid > 0     ? Wanted{.child = pid}
+           : pid == 0  ? Wanted{.group = getpgrp()}
+           : pid == -1 ? Wanted{}
+                       : Wanted{.group = -pid};
+}
+
+// Asks look(pid) of the rank's children of a group until one has something to say. -1: there is
+// none. A handler may call this, so it allocates nothing.
 template <typename Look>
-pid_t look_at_all(Children& own, Look look) {
+pid_t look_at_all(Children& own, pid_t group, Look look) {
     std::size_t index = 0;
+    bool has_some = false;
     while (const pid_t one = HeldChildren(own).number(index)) {
+        if (group != 0 && getpgid(one) != group) {
+            ++index;
+            continue;
+        }
+        has_some = true;
         const pid_t said = look(one);
         if (said < 0 && errno == ECHILD) {
             HeldChildren(own).remove(one); // whose end the program has asked not to hear of
@@ -286,18 +307,19 @@ pid_t look_at_all(Children& own, Look look) {
         }
     }
     errno = ECHILD;
-    return index == 0 ? -1 : 0;
+    return index == 0 || !has_some ? -1 : 0;
 }
 
-// Asks look(pid), which never sleeps, of `pid`, or of all children of the rank when it is -1, until
-// one has something to say, or an error.
+// Asks look(pid), which never sleeps, of the rank's children that are wanted until one has
+// something to say, or an error.
 template <typename Look>
-pid_t look_for(Children& own, pid_t pid, bool waits, Look look) {
+pid_t look_for(Children& own, const Wanted& wanted, bool waits, Look look) {
     constexpr std::uint64_t first_ns = 50'000;
     constexpr std::uint64_t longest_ns = 5'000'000;
     const Polling polling(own);
     for (std::uint64_t pause_ns = first_ns;; pause_ns = std::min(2 * pause_ns, longest_ns)) {
-        const pid_t said = pid != -1 ? look(pid) : look_at_all(own, look);
+        const pid_t said =
+            wanted.child != 0 ? look(wanted.child) : look_at_all(own, wanted.group, look);
         if (said != 0) {
             return said;
         }
@@ -311,11 +333,11 @@ pid_t look_for(Children& own, pid_t pid, bool waits, Look look) {
 
 pid_t fibre_waits_once_for(pid_t pid, int* status, int options, rusage* usage) {
     Children* own = children_of_caller();
-    if (own == nullptr || pid == 0 || pid < -1) {
+    if (own == nullptr) {
         return wait4(pid, status, options, usage);
     }
     int its_status = 0;
-    const pid_t said = look_for(*own, pid, (options & WNOHANG) == 0, [&](pid_t one) {
+    const pid_t said = look_for(*own, wanted_by(pid), (options & WNOHANG) == 0, [&](pid_t one) {
         return wait4(one, &its_status, options | WNOHANG, usage);
     });
     if (said > 0) {
@@ -352,18 +374,20 @@ pid_t fibre_waits_with_usage(int* status, int options, rusage* usage) {
 
 int fibre_waits_by_kind(idtype_t kind, id_t id, siginfo_t* information, int options) {
     Children* own = children_of_caller();
-    if (own == nullptr || (kind != P_ALL && kind != P_PID)) {
+    const auto number = static_cast<pid_t>(id);
+    if (own == nullptr || (kind != P_ALL && kind != P_PID && kind != P_PGID) ||
+        (kind == P_PID && number <= 0)) {
         return waitid(kind, id, information, options);
     }
+    const Wanted wanted = kind == P_ALL   ? Wanted{}
+                          : kind == P_PID ? Wanted{.child = number}
+                                          : Wanted{.group = number != 0 ? number : getpgrp()};
     siginfo_t its{};
-    const pid_t said =
-        look_for(*own, kind == P_ALL ? -1 : static_cast<pid_t>(id), (options & WNOHANG) == 0,
-                 [&](pid_t one) -> pid_t {
-                     its.si_pid = 0;
-                     return waitid(P_PID, static_cast<id_t>(one), &its, options | WNOHANG) != 0
-                                ? -1
-                                : its.si_pid;
-                 });
+    const pid_t said = look_for(*own, wanted, (options & WNOHANG) == 0, [&](pid_t one) -> pid_t {
+        its.si_pid = 0;
+        return waitid(P_PID, static_cast<id_t>(one), &its, options | WNOHANG) != 0 ? -1
+                                                                                   : its.si_pid;
+    });
     if (said > 0 && (options & WNOWAIT) == 0 &&
         (its.si_code == CLD_EXITED || its.si_code == CLD_KILLED || its.si_code == CLD_DUMPED)) {
         remove(*own, said, its.si_code, its.si_status);

@@ -37,6 +37,7 @@ struct RankSignals {
     Mask blocked;
     Mask awaited; // by sigwait and its kin
     bool waits;   // so signals are its own fibre's to take
+    Mask blocked_before_wait;
     std::uint32_t pending;
     siginfo_t queue[longest_queue]; // in the order in which they have come
 };
@@ -142,6 +143,42 @@ bool take(RankSignals& signals, Mask mask, siginfo_t& taken) {
     return true;
 }
 
+// While a rank's fibre acts on a signal that has come during a wait, it does not wait: a handler
+// may leave by siglongjmp and never come back to it.
+class InterruptedWait {
+  public:
+    explicit InterruptedWait(RankSignals& signals)
+        : signals_(signals),
+          waits_(signals.waits),
+          blocked_(signals.blocked),
+          awaited_(signals.awaited),
+          before_(signals.blocked_before_wait) {
+        if (waits_) {
+            set(before_, 0, false);
+        }
+    }
+    void resume() {
+        if (waits_) {
+            set(blocked_, awaited_, true);
+        }
+    }
+
+  private:
+    void set(Mask blocked, Mask awaited, bool waits) {
+        const Held held(signals_);
+        signals_.blocked = blocked;
+        signals_.awaited = awaited;
+        signals_.waits = waits;
+        signals_.blocked_before_wait = before_;
+    }
+
+    RankSignals& signals_;
+    const bool waits_;
+    const Mask blocked_;
+    const Mask awaited_;
+    const Mask before_;
+};
+
 // Acts on what is pending and not blocked, in the rank's fibre. Whether a handler has run.
 bool act_on_pending(RankSignals& signals) {
     const std::uint32_t rank = rank_of_thread();
@@ -149,7 +186,9 @@ bool act_on_pending(RankSignals& signals) {
     siginfo_t information{};
     while (take(signals, ~signals.blocked & ~signals.awaited, information)) {
         handled |= is_handler(actions().of(rank, information.si_signo));
+        InterruptedWait wait(signals);
         fibre_signals().functions.deliver(rank, information);
+        wait.resume();
     }
     return handled;
 }
@@ -231,6 +270,7 @@ class Wait {
         signals.blocked = blocked;
         signals.awaited = awaited;
         signals.waits = true;
+        signals.blocked_before_wait = former_;
     }
     ~Wait() {
         {
@@ -422,6 +462,17 @@ bool hold_back(std::uint32_t rank, const siginfo_t& information) {
         signals.queue[signals.pending++] = information;
     }
     return true;
+}
+
+void discard_signal(std::uint32_t rank, int number) {
+    if (rank < fibre_signals().ranks && getpid() == fibre_signals().process) {
+        RankSignals& signals = fibre_signals().all[rank];
+        const Held held(signals);
+        siginfo_t* const end =
+            std::remove_if(signals.queue, signals.queue + signals.pending,
+                           [&](const siginfo_t& one) { return one.si_signo == number; });
+        signals.pending = static_cast<std::uint32_t>(end - signals.queue);
+    }
 }
 
 bool waits_for_signal(std::uint32_t rank, int number) {

@@ -24,6 +24,8 @@ void prepare_fibre_signals(std::uint32_t ranks, const SignalFunctions& functions
 
 // Keeps a signal that has come for the rank, if that has it blocked or waits. False: act on it now.
 bool hold_back(std::uint32_t rank, const siginfo_t& information);
+// The rank ignores the signal now: it is no longer pending.
+void discard_signal(std::uint32_t rank, int number);
 // Whether the rank waits for signals and would get this one.
 bool waits_for_signal(std::uint32_t rank, int number);
 

@@ -7,6 +7,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "base/blocked_signals.hpp"
 #include "launch/host/ranks.hpp"
 
 namespace warren::launch {
@@ -75,6 +76,7 @@ int set_timer(__itimer_which_t which, const itimerval* wanted, itimerval* former
     if (timer == nullptr) {
         return setitimer(which, wanted, former);
     }
+    const BlockedSignals blocked; // a handler may set it
     const std::lock_guard guard(timer->lock);
     const itimerval none{};
     const itimerval& set = wanted != nullptr ? *wanted : none;
@@ -94,6 +96,7 @@ int get_timer(__itimer_which_t which, itimerval* value) {
     if (timer == nullptr) {
         return getitimer(which, value);
     }
+    const BlockedSignals blocked; // a handler may set it
     const std::lock_guard guard(timer->lock);
     itimerspec times{};
     if (timer->is_made && timer_gettime(timer->number, &times) != 0) {
@@ -153,6 +156,7 @@ std::uint32_t owner_of_timer(const siginfo_t& information) {
 
 void end_timer(std::uint32_t rank) {
     RankTimer& timer = rank_timers().all[rank];
+    const BlockedSignals blocked;
     const std::lock_guard guard(timer.lock);
     if (timer.is_made) {
         timer_delete(timer.number);

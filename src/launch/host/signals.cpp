@@ -17,6 +17,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "base/blocked_signals.hpp"
 #include "image/host_interface.hpp"
 #include "launch/host/actions.hpp"
 #include "launch/host/children.hpp"
@@ -297,6 +298,7 @@ void take_signal(int number, std::uint32_t rank, const struct sigaction& wanted)
 
 // The dispatcher gets the signal from now on, also if all ranks ignore it.
 void watch_signal(int number) {
+    const BlockedSignals blocked;
     const std::lock_guard guard(actions().lock);
     if (state().watched[number]) {
         return;
@@ -356,6 +358,38 @@ void pass_ignored_on() {
     }
 }
 
+// The signals, bit n - 1 for signal n, that a line of the thread's status in /proc has;
+// `otherwise`, if it can't be read.
+std::uint64_t signals_of_thread(pid_t thread, const char* title, std::uint64_t otherwise) {
+    char text[80];
+    std::snprintf(text, sizeof text, "/proc/self/task/%d/status", static_cast<int>(thread));
+    const int file = open(text, O_RDONLY | O_CLOEXEC);
+    char status[4096];
+    const ssize_t bytes = file >= 0 ? read(file, status, sizeof status - 1) : -1;
+    if (file >= 0) {
+        close(file);
+    }
+    status[std::max(bytes, ssize_t{0})] = 0;
+    const char* found = std::strstr(status, title);
+    return found != nullptr ? std::strtoull(found + std::strlen(title), nullptr, 16) : otherwise;
+}
+
+// A signal that gets ignored is no longer pending.
+void discard_pending(std::uint32_t rank, int number) {
+    if (state().fibres) {
+        discard_signal(rank, number);
+        return;
+    }
+    // The calling thread's own; what is pending for the process may be another rank's.
+    if ((signals_of_thread(own_thread(), "\nSigPnd:", 0) >> (number - 1) & 1) != 0) {
+        sigset_t set;
+        sigemptyset(&set);
+        sigaddset(&set, number);
+        constexpr timespec at_once{};
+        sigtimedwait(&set, nullptr, &at_once);
+    }
+}
+
 // ---- What programs call
 
 int set_action(int number, const struct sigaction* action, struct sigaction* former) {
@@ -365,6 +399,7 @@ int set_action(int number, const struct sigaction* action, struct sigaction* for
         number == SIGSTOP || is_child_in_parents_memory()) {
         return sigaction(number, action, former);
     }
+    const BlockedSignals blocked;
     const std::lock_guard guard(actions().lock);
     struct sigaction before = actions().of(rank, number);
     if (!is_crash_signal(number) && !state().dispatched[number].load(std::memory_order_relaxed)) {
@@ -373,6 +408,9 @@ int set_action(int number, const struct sigaction* action, struct sigaction* for
     if (action != nullptr) {
         const struct sigaction wanted = *action; // it may be what `former` points to
         take_signal(number, rank, wanted);
+        if (is_ignored(wanted) || (!is_handler(wanted) && is_ignored_by_default(number))) {
+            discard_pending(rank, number);
+        }
     }
     if (former != nullptr) {
         *former = before;
@@ -417,20 +455,8 @@ int send_to_self(int number) {
 
 // Whether the thread has the signal neither blocked, but for a wait for it, nor ended.
 bool takes(pid_t thread, int number) {
-    char text[80];
-    std::snprintf(text, sizeof text, "/proc/self/task/%d/status", static_cast<int>(thread));
-    const int file = open(text, O_RDONLY | O_CLOEXEC);
-    char status[4096];
-    const ssize_t bytes = file >= 0 ? read(file, status, sizeof status - 1) : -1;
-    if (file >= 0) {
-        close(file);
-    }
-    status[std::max(bytes, ssize_t{0})] = 0;
-    constexpr const char* title = "\nSigBlk:";
-    const char* found = std::strstr(status, title);
-    const std::uint64_t blocked =
-        found != nullptr ? std::strtoull(found + std::strlen(title), nullptr, 16) : ~0ULL;
-    return (blocked >> (number - 1) & 1) == 0;
+    constexpr std::uint64_t all = ~0ULL;
+    return (signals_of_thread(thread, "\nSigBlk:", all) >> (number - 1) & 1) == 0;
 }
 
 // Where the caller has the signal blocked, as the kernel chooses: a thread of the rank's that does
@@ -506,7 +532,12 @@ void prepare_signals(std::uint32_t ranks, bool fibres) {
     if (fibres) {
         prepare_fibre_signals(ranks, {deliver_in_fibre, watch_signal});
     }
-    pthread_atfork(nullptr, nullptr, [] { state().forked.store(true, std::memory_order_relaxed); });
+    // Handlers of signals don't run between the first and the last of these: fork() blocks all.
+    pthread_atfork([] { actions().lock.lock(); }, [] { actions().lock.unlock(); },
+                   [] {
+                       actions().lock.unlock();
+                       state().forked.store(true, std::memory_order_relaxed);
+                   });
     warren_image_watch_exec(ignores_for_itself, pass_ignored_on);
 }
 
@@ -518,6 +549,7 @@ void act_on_signal(std::uint32_t rank, siginfo_t& information) {
 
 void end_signals_of_fibre(std::uint32_t rank) {
     end_timer(rank);
+    const BlockedSignals blocked;
     const std::lock_guard guard(actions().lock);
     for (int number = 1; number < NSIG; ++number) {
         struct sigaction& action = actions().of(rank, number);

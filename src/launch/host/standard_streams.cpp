@@ -233,6 +233,9 @@ std::FILE* reopen(const char* path, const char* mode, std::FILE* stream) {
     if (own != nullptr && number_of(*own, fileno(stream)) > 0 && !stop_sharing(*own)) {
         return nullptr;
     }
+    if (const int number = stream != nullptr ? fileno(stream) : -1; number >= 0) {
+        warren_image_forget_files(static_cast<unsigned>(number), static_cast<unsigned>(number));
+    }
     return std::freopen(path, mode, stream);
 }
 

@@ -20,6 +20,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "base/blocked_signals.hpp"
 #include "image/host.hpp"
 #include "image/image.hpp"
 #include "image/libc/functions.hpp"
@@ -110,13 +111,9 @@ int start_detached(void* (*function)(void*), void* argument) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    sigset_t all;
-    sigset_t former;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &former);
     pthread_t thread{};
+    const BlockedSignals blocked;
     const int error = host().functions.create_thread(&thread, &attributes, function, argument);
-    pthread_sigmask(SIG_SETMASK, &former, nullptr);
     pthread_attr_destroy(&attributes);
     return error;
 }

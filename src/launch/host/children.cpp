@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "base/blocked_signals.hpp"
 #include "base/futex.hpp"
 #include "image/host_interface.hpp"
 #include "launch/host/actions.hpp"
@@ -96,16 +97,8 @@ struct Children {
 // hold them too.
 class HeldChildren {
   public:
-    explicit HeldChildren(Children& children) : children_(children) {
-        sigset_t all;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &former_);
-        children_.lock.lock();
-    }
-    ~HeldChildren() {
-        children_.lock.unlock();
-        pthread_sigmask(SIG_SETMASK, &former_, nullptr);
-    }
+    explicit HeldChildren(Children& children) : children_(children) { children_.lock.lock(); }
+    ~HeldChildren() { children_.lock.unlock(); }
     HeldChildren(const HeldChildren&) = delete;
     HeldChildren& operator=(const HeldChildren&) = delete;
 
@@ -127,7 +120,7 @@ class HeldChildren {
 
   private:
     Children& children_;
-    sigset_t former_;
+    const BlockedSignals blocked_; // restored after the lock is given back
 };
 
 std::unique_ptr<Children[]> children_of_ranks;

@@ -10,6 +10,7 @@
 #include <threads.h>
 #include <unistd.h>
 
+#include "base/blocked_signals.hpp"
 #include "base/futex.hpp"
 #include "image/host_interface.hpp"
 #include "launch/host/actions.hpp"
@@ -60,23 +61,17 @@ FibreSignals& fibre_signals() {
 class Held {
   public:
     explicit Held(RankSignals& signals) : signals_(signals) {
-        sigset_t all;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &former_);
         while (signals_.locked.exchange(true, std::memory_order_acquire)) {
             sched_yield();
         }
     }
-    ~Held() {
-        signals_.locked.store(false, std::memory_order_release);
-        pthread_sigmask(SIG_SETMASK, &former_, nullptr);
-    }
+    ~Held() { signals_.locked.store(false, std::memory_order_release); }
     Held(const Held&) = delete;
     Held& operator=(const Held&) = delete;
 
   private:
     RankSignals& signals_;
-    sigset_t former_;
+    const BlockedSignals blocked_; // restored after the lock is given back
 };
 
 // Null: the caller is no fibre, or in a child of fork, whose signals are the kernel's.

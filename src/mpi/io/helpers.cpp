@@ -1,12 +1,12 @@
 #include "mpi/io/helpers.hpp"
 
 #include <condition_variable>
-#include <csignal>
 #include <map>
 #include <mutex>
 #include <pthread.h>
 #include <sched.h>
 
+#include "base/blocked_signals.hpp"
 #include "mpi/io/tuning.hpp"
 
 namespace warren::io {
@@ -42,12 +42,8 @@ class Helpers {
     }
 
   private:
-    // The program's signals are not for helpers.
     bool make_thread() {
-        sigset_t all;
-        sigset_t before;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
+        const BlockedSignals blocked; // signals are the program's
         pthread_attr_t attributes;
         pthread_attr_init(&attributes);
         pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -62,7 +58,6 @@ class Helpers {
                               },
                               this) == 0;
         pthread_attr_destroy(&attributes);
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
         return made;
     }
 

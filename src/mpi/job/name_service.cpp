@@ -1,7 +1,6 @@
 #include "mpi/job/name_service.hpp"
 
 #include <cerrno>
-#include <csignal>
 #include <cstdint>
 #include <cstring>
 #include <poll.h>
@@ -12,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/blocked_signals.hpp"
 #include "mpi.h"
 #include "mpi/job/local_socket.hpp"
 
@@ -64,11 +64,7 @@ Error NameService::start() {
     if (nudges_ < 0) {
         return fail(MPI_ERR_OTHER, "no descriptor for published names: %s", std::strerror(errno));
     }
-    // Signals are the program's.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const BlockedSignals blocked; // signals are the program's
     Error error;
     try {
         thread_ = std::thread([this] { serve(); });
@@ -76,7 +72,6 @@ Error NameService::start() {
         close(std::exchange(nudges_, -1));
         error = fail(MPI_ERR_OTHER, "no thread for published names: %s", reason.what());
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return error;
 }
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "base/blocked_signals.hpp"
 #include "topology/discovery/hwloc_library.hpp"
 #include "topology/format.hpp"
 #include "warren/topology.h"
@@ -178,16 +179,15 @@ Error make_isolated(const std::string& what, const std::function<Error(Made&)>& 
     if (pipe2(ends.data(), O_CLOEXEC) != 0) {
         return make(made);
     }
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     const pid_t parent = getpid();
-    const pid_t pid = fork_outside_hwloc();
-    if (pid == 0) {
-        run_child(ends, parent, make);
+    pid_t pid = 0;
+    {
+        const BlockedSignals blocked;
+        pid = fork_outside_hwloc();
+        if (pid == 0) {
+            run_child(ends, parent, make);
+        }
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     close(ends[1]);
     if (pid < 0) {
         close(ends[0]);

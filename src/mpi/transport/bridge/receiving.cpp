@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -12,6 +11,7 @@
 #include <system_error>
 #include <unistd.h>
 
+#include "base/blocked_signals.hpp"
 #include "base/futex.hpp"
 #include "mpi.h"
 #include "mpi/job/local_socket.hpp"
@@ -254,11 +254,7 @@ void Bridge::forget(int descriptor) {
 }
 
 Error Bridge::start_watcher() {
-    // Signals are the program's.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const BlockedSignals blocked; // signals are the program's
     Error error;
     try {
         watcher_ = std::thread([this] { watcher(); });
@@ -266,7 +262,6 @@ Error Bridge::start_watcher() {
         error = fail(MPI_ERR_OTHER, "no thread that watches the sockets of other worlds: %s",
                      reason.what());
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return error;
 }
 

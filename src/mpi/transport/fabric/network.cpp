@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <climits>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +10,7 @@
 #include <system_error>
 #include <unistd.h>
 
+#include "base/blocked_signals.hpp"
 #include "base/futex.hpp"
 #include "mpi.h"
 #include "mpi/rank/doorbell.hpp"
@@ -331,15 +331,7 @@ void Network::wakes(Member& member) {
 }
 
 void Network::start_watcher() {
-    // Signals are the program's.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    struct Restore {
-        const sigset_t& mask;
-        ~Restore() { pthread_sigmask(SIG_SETMASK, &mask, nullptr); }
-    } const restore{before};
+    const BlockedSignals blocked; // signals are the program's
     watcher_ = std::thread([this] { watch(); });
 }
 

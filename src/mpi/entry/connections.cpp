@@ -3,13 +3,13 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <string>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "mpi/entry/dynamic_processes.hpp"
+#include "mpi/entry/info.hpp"
 #include "mpi/entry/other_worlds.hpp"
 #include "mpi/entry/release.hpp"
 
@@ -25,15 +25,11 @@ struct Place {
 
 Error find_patience(Context& context, MPI_Info handle, std::uint64_t& patience_ns) {
     patience_ns = 0;
-    if (handle == MPI_INFO_NULL) {
-        return {};
+    comm::Info info;
+    if (Error error = copy_info(context.process, handle, info)) {
+        return error;
     }
-    const std::lock_guard lock(context.process.mutex);
-    const comm::Info* const info = context.infos.find(handle);
-    if (info == nullptr) {
-        return fail(MPI_ERR_INFO, "info is no info object");
-    }
-    const std::string* const text = info->find("timeout");
+    const std::string* const text = info.find("timeout");
     if (text == nullptr) {
         return {};
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -251,6 +252,20 @@ Error info_get_nthkey(Process& process, comm::Info& info, int n, char* key) {
         return fail(MPI_ERR_ARG, "n = %d is not in 0 … %d", n, read.keys() - 1);
     }
     std::memcpy(key, read.key(n).c_str(), read.key(n).size() + 1);
+    return {};
+}
+
+Error copy_info(Process& process, MPI_Info handle, comm::Info& copy) {
+    if (handle == MPI_INFO_NULL) {
+        copy = {};
+        return {};
+    }
+    const std::lock_guard lock(process.mutex);
+    const comm::Info* const info = process.infos.find(handle);
+    if (info == nullptr) {
+        return fail(MPI_ERR_INFO, "info is no info object");
+    }
+    copy = *info;
     return {};
 }
 

@@ -38,4 +38,8 @@ Error info_get_nthkey(Process& process, comm::Info& info, int n, char* key);
 // be null).
 Error make_info(Process& process, const comm::Info* hints, MPI_Info* info);
 
+// A copy of what an argument stands for that means something at the root only and has not been
+// checked: empty for MPI_INFO_NULL. Takes the process's mutex itself.
+Error copy_info(Process& process, MPI_Info handle, comm::Info& copy);
+
 } // namespace warren::mpi

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <climits>
 #include <cstring>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <strings.h>
@@ -13,6 +12,7 @@
 
 #include "mpi/coll/collectives.hpp"
 #include "mpi/entry/dynamic_processes.hpp"
+#include "mpi/entry/info.hpp"
 #include "mpi/entry/other_worlds.hpp"
 #include "mpi/entry/release.hpp"
 #include "mpi/job/spawn_request.hpp"
@@ -115,19 +115,6 @@ std::string escaped(const char* argument) {
                : argument;
 }
 
-Error find_info(Context& context, MPI_Info handle, comm::Info& copy) {
-    if (handle == MPI_INFO_NULL) {
-        return {};
-    }
-    const std::lock_guard lock(context.process.mutex);
-    const comm::Info* const info = context.infos.find(handle);
-    if (info == nullptr) {
-        return fail(MPI_ERR_INFO, "info is no info object");
-    }
-    copy = *info;
-    return {};
-}
-
 Error check_command(const Commands& given, int number) {
     if (given.commands[number] == nullptr || given.commands[number][0] == '\0') {
         return fail(MPI_ERR_SPAWN, "command %d is empty", number);
@@ -153,7 +140,7 @@ Error words_of(Context& context, Commands& given, std::vector<std::string>& word
         }
         given.processes_in_all += given.processes[number];
         comm::Info info;
-        if (Error error = find_info(context, given.infos[number], info)) {
+        if (Error error = copy_info(context.process, given.infos[number], info)) {
             return error;
         }
         if (number == 0) {

@@ -33,7 +33,7 @@ constexpr std::array table{
     Command{
         "doctor", "[PROGRAM]",
         "what of this system, of the installation and of PROGRAM stands in Warren's way, with a "
-        "mend for each",
+        "remedy for each",
         doctor_command},
     Command{"bench", "[--ranks N] [--mpi FOLDER] …",
             "start of a job, memory of a rank and latency, of Warren and of each other MPI that is "

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,8 +24,8 @@ void print(const Finding& finding) {
     static constexpr const char* words[] = {"ok", "note", "hinders", "prevents"};
     std::printf("%-9s %-15s %s\n", words[finding.weight], finding.subject.c_str(),
                 finding.what.c_str());
-    if (!finding.mend.empty()) {
-        std::printf("%25s mend: %s\n", "", finding.mend.c_str());
+    if (!finding.remedy.empty()) {
+        std::printf("%25s remedy: %s\n", "", finding.remedy.c_str());
     }
 }
 
@@ -32,11 +33,11 @@ bool is_there(const std::string& path) {
     return access(path.c_str(), R_OK) == 0;
 }
 
-Finding part(const char* subject, const std::string& file, const char* there, const char* mend) {
+Finding part(const char* subject, const std::string& file, const char* there, const char* remedy) {
     if (is_there(file)) {
         return {Finding::good, subject, there};
     }
-    return {Finding::hinders, subject, "not there: " + file, mend};
+    return {Finding::hinders, subject, "not there: " + file, remedy};
 }
 
 bool has_numpy(const std::string& python) {
@@ -56,11 +57,12 @@ bool has_numpy(const std::string& python) {
 }
 
 // Collects what warren_image_check says.
-void add_finding(void* context, int weight, const char* file, const char* what, const char* mend) {
+void add_finding(void* context, int weight, const char* file, const char* what,
+                 const char* remedy) {
     static constexpr Finding::Weight weights[] = {Finding::hinders, Finding::note, Finding::note};
     auto* findings = static_cast<std::vector<Finding>*>(context);
-    findings->push_back(
-        {weights[std::clamp(weight, 0, 2)], "as an image", std::string(file) + ": " + what, mend});
+    findings->push_back({weights[std::clamp(weight, 0, 2)], "as an image",
+                         std::string(file) + ": " + what, remedy});
 }
 
 } // namespace
@@ -95,7 +97,8 @@ std::vector<Finding> examine_installation() {
     } else {
         findings.push_back({Finding::hinders, "reports",
                             python + " has no numpy: warren locality report can't run",
-                            "pip install numpy, or name another Python in WARREN_PYTHON"});
+                            "apt-get install python3-numpy, or name the Python of a virtual "
+                            "environment with numpy in WARREN_PYTHON"});
     }
     return findings;
 }
@@ -103,6 +106,11 @@ std::vector<Finding> examine_installation() {
 std::vector<Finding> examine_program(const std::string& path) {
     if (access(path.c_str(), R_OK | X_OK) != 0) {
         return {{Finding::prevents, "program", path + ": " + std::strerror(errno),
+                 "name an executable file by its path"}};
+    }
+    struct stat status {};
+    if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) { // folders are executable
+        return {{Finding::prevents, "program", path + " is no regular file",
                  "name an executable file by its path"}};
     }
     std::vector<Finding> findings;

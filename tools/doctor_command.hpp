@@ -1,4 +1,4 @@
-// `warren doctor`: what of this system stands in Warren's way, with the mend for each.
+// `warren doctor`: what of this system stands in Warren's way, with the remedy for each.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ struct Finding {
     Weight weight = good;
     std::string subject; // one or two words
     std::string what;
-    std::string mend = {}; // empty: there is nothing to be done
+    std::string remedy = {}; // empty: there is nothing to be done
 };
 
 // Without /proc nothing else can be said: of files that Warren finds from there, each would seem to

@@ -13,14 +13,14 @@ struct Findings {
 };
 
 void print_finding(void* context, int weight, const char* file, const char* what,
-                   const char* mend) {
+                   const char* remedy) {
     auto* findings = static_cast<Findings*>(context);
     static constexpr const char* words[] = {"refused", "changes", "note"};
     std::printf("%-8s ", words[weight]);
     if (std::strcmp(file, findings->program) != 0) {
         std::printf("%s: ", file);
     }
-    std::printf("%s%s%s\n", what, *mend != 0 ? "\n         mend: " : "", mend);
+    std::printf("%s%s%s\n", what, *remedy != 0 ? "\n         remedy: " : "", remedy);
     ++findings->count;
 }
 

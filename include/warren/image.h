@@ -145,7 +145,7 @@ enum {
    do about it ("" when there is nothing to be done). The strings are the callee's for the call
    only. */
 typedef void warren_image_finding(void* context, int weight, const char* file, const char* what,
-                                  const char* mend);
+                                  const char* remedy);
 
 /* Examines the program or library at `path` and all libraries that it needs, without loading any,
    and calls `finding` for each thing that stands in the way of private copies, changes what the

@@ -11,7 +11,7 @@ warren_image_check(const char* path, warren_image_finding* finding, void* contex
     error.drop();
     for (const ProgramFinding& found : findings) {
         finding(context, static_cast<int>(found.finding.weight), found.file.c_str(),
-                found.finding.what.c_str(), found.finding.mend.c_str());
+                found.finding.what.c_str(), found.finding.remedy.c_str());
     }
     return code;
 }

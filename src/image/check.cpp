@@ -22,8 +22,8 @@ class Check {
   public:
     explicit Check(std::vector<ProgramFinding>& findings) : findings_(findings) {}
 
-    void add(const ElfFile& file, Weight weight, std::string what, std::string mend) {
-        findings_.push_back({file.path(), {weight, std::move(what), std::move(mend)}});
+    void add(const ElfFile& file, Weight weight, std::string what, std::string remedy) {
+        findings_.push_back({file.path(), {weight, std::move(what), std::move(remedy)}});
     }
 
     void file(const ElfFile& file, const Closure& closure) {

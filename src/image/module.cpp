@@ -37,7 +37,7 @@ int protection_of(const Segment& segment) {
 
 // Advice when the process may have no more mappings (an image takes one per segment), else
 // nothing.
-std::string mend_of_mappings() {
+std::string remedy_of_mappings() {
     // (Streams of the C++ library would bring all of its locales along, into every process.)
     const auto open = [](const char* path) {
         return std::unique_ptr<FILE, int (*)(FILE*)>(std::fopen(path, "re"), std::fclose);
@@ -65,7 +65,7 @@ Error map_failure(const ElfFile& file) {
     const int reason = errno;
     return fail(WARREN_IMAGE_ERR_MEMORY, "%s: mapping %llu bytes: %s%s", file.path().c_str(),
                 static_cast<unsigned long long>(file.span()), std::strerror(reason),
-                reason == ENOMEM ? mend_of_mappings().c_str() : "");
+                reason == ENOMEM ? remedy_of_mappings().c_str() : "");
 }
 
 // Address space of the span at the file's alignment, without memory.
@@ -165,7 +165,7 @@ Error Module::protect() {
     if (relro.bytes != 0 && last > first && mprotect(at(first), last - first, PROT_READ) != 0) {
         const int reason = errno;
         return fail(WARREN_IMAGE_ERR_MEMORY, "%s: mprotect: %s%s", file->path().c_str(),
-                    std::strerror(reason), reason == ENOMEM ? mend_of_mappings().c_str() : "");
+                    std::strerror(reason), reason == ENOMEM ? remedy_of_mappings().c_str() : "");
     }
     return {};
 }

@@ -235,7 +235,7 @@ TEST(Programs, use_openmp_in_many_copies) {
 }
 #endif
 
-TEST(Programs, that_cannot_be_images_are_refused_with_the_mend) {
+TEST(Programs, that_cannot_be_images_are_refused_with_the_remedy) {
     EXPECT_NE(run_image(fixture("fixed_address"), {"x"}).refusal.find("-fPIE"), std::string::npos);
     EXPECT_NE(run_image(fixture("libcounter_O0.so"), {"x"}).refusal.find("is a library"),
               std::string::npos);

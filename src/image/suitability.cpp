@@ -11,8 +11,8 @@ namespace warren::image {
 
 namespace {
 
-void add_refusal(std::vector<Finding>& findings, std::string what, std::string mend) {
-    findings.push_back({Weight::refused, std::move(what), std::move(mend)});
+void add_refusal(std::vector<Finding>& findings, std::string what, std::string remedy) {
+    findings.push_back({Weight::refused, std::move(what), std::move(remedy)});
 }
 
 void examine_kind(const ElfFile& file, std::vector<Finding>& findings) {
@@ -106,8 +106,8 @@ Error check_private(const ElfFile& file) {
     for (const Finding& finding : examine(file)) {
         if (finding.weight == Weight::refused) {
             return fail(WARREN_IMAGE_ERR_UNSUITABLE, "%s can't be a private image: %s%s%s",
-                        file.path().c_str(), finding.what.c_str(), finding.mend.empty() ? "" : "; ",
-                        finding.mend.c_str());
+                        file.path().c_str(), finding.what.c_str(),
+                        finding.remedy.empty() ? "" : "; ", finding.remedy.c_str());
         }
     }
     return {};

@@ -25,8 +25,8 @@ enum class Weight : std::uint8_t {
 
 struct Finding {
     Weight weight;
-    std::string what; // a sentence without the file's name
-    std::string mend; // what to do about it; may be empty
+    std::string what;   // a sentence without the file's name
+    std::string remedy; // what to do about it; may be empty
 };
 
 // Everything that there is to say about the file itself, the worst first.

@@ -10,6 +10,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import tempfile
 
 build = pathlib.Path(sys.argv[1])
 WEIGHTS = ("ok", "note", "hinders", "prevents")
@@ -17,7 +18,7 @@ failures = []
 
 
 def doctor(*words, before=(), expect=0, **options):
-    """Its findings by their subjects, each (weight, text with the mend)."""
+    """Its findings by their subjects, each (weight, text with the remedy)."""
     done = subprocess.run([*before, build / "bin/warren", "doctor", *words], capture_output=True, text=True, timeout=120,
                           **options)
     if done.returncode != expect:
@@ -43,10 +44,10 @@ def expect(found, subject, weight, text):
 expect(doctor(), "memory files", "ok", "/dev/shm is not used")
 expect(doctor(), "hwloc", "ok", "found")
 expect(doctor(before=[build / "tests/refuse_cma"]), "single copy", "hinders",
-       "process_vm_readv: Operation not permitted.*mend: .*SYS_PTRACE")
+       "process_vm_readv: Operation not permitted.*remedy: .*SYS_PTRACE")
 for call, subject, weight, text in (
-        ("memfd_create", "memory files", "prevents", "memfd_create: Operation not permitted.*mend: .*seccomp"),
-        ("membarrier", "membarrier", "hinders", "each message pays a fence.*mend"),
+        ("memfd_create", "memory files", "prevents", "memfd_create: Operation not permitted.*remedy: .*seccomp"),
+        ("membarrier", "membarrier", "hinders", "each message pays a fence.*remedy"),
         ("io_uring_setup", "io_uring", "ok", "io_uring_setup: Operation not permitted.*one node doesn't need it"),
         ("perf_event_open", "page faults", "hinders", "perf_event_open: Operation not permitted.*seccomp"),
         ("process_vm_readv", "single copy", "hinders", "process_vm_readv.*SYS_PTRACE")):
@@ -61,7 +62,7 @@ for call, subject, weight, text in (
     if (job.returncode != 0) != prevents:
         failures.append(f"without {call} a job ends with {job.returncode}: {job.stderr}")
 few = doctor(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024)))
-expect(few, "descriptors", "hinders", r"to 1024: \d{3} ranks that are processes.*mend: as root, ulimit -Hn \d+.*--ranks fibres")
+expect(few, "descriptors", "hinders", r"to 1024: \d{3} ranks that are processes.*remedy: as root, ulimit -Hn \d+.*--ranks fibres")
 most = int(re.search(r"to 1024: (\d+)", few["descriptors"][1])[1])
 for words, code in ((["-n", str(most)], 0), (["-n", str(most + 1)], 1),
                     (["--ranks", "fibres", "-n", str(most + 1)], 0)):
@@ -72,15 +73,15 @@ for words, code in ((["-n", str(most)], 0), (["-n", str(most + 1)], 1),
 expect(doctor(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (12, 12)), expect=1),
        "descriptors", "prevents", ": 0 ranks that")
 narrow = doctor(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 33, 1 << 33)))
-expect(narrow, "memory", "hinders", r"ulimit -v is 8388608 kB.*mend: ulimit -v unlimited")
+expect(narrow, "memory", "hinders", r"ulimit -v is 8388608 kB.*remedy: ulimit -v unlimited")
 expect(doctor(env={**os.environ, "SLURM_JOB_ID": "17"}), "launcher", "note", "SLURM_JOB_ID=17")
-expect(doctor(env={**os.environ, "WARREN_PYTHON": "/nowhere/python"}), "reports", "hinders", "/nowhere/python.*mend")
+expect(doctor(env={**os.environ, "WARREN_PYTHON": "/nowhere/python"}), "reports", "hinders", "/nowhere/python.*remedy: apt-get install python3-numpy.*WARREN_PYTHON")
 if shutil.which("unshare") and subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0:
     without = ["unshare", "-m", "sh", "-c", 'umount -l /dev/shm 2> /dev/null; exec "$@"', "sh"]
     expect(doctor(before=without), "memory files", "ok", "/dev/shm is not used")
     bare = doctor(before=["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc; mount -t tmpfs none /sys; exec "$@"', "sh"],
                   expect=1)
-    expect(bare, "/proc", "prevents", "not mounted.*mend: mount -t proc")
+    expect(bare, "/proc", "prevents", "not mounted.*remedy: mount -t proc")
     if len(bare) != 1:
         failures.append(f"without /proc files that are there are said to be missing: {bare}")
     no_sys = ["unshare", "-m", "sh", "-c", 'umount -l /sys 2> /dev/null || mount -t tmpfs none /sys; exec "$@"', "sh"]
@@ -92,8 +93,18 @@ for program, text in (("bench/latency", "the standard's: .*libmpi_abi.so.1"), ("
         expect(doctor(build / program), "ABI", "ok", text)
     else:
         failures.append(f"{program} is not built")
-expect(doctor("/nowhere/program", expect=1), "program", "prevents", "No such file.*mend")
-expect(doctor("/etc/passwd", expect=1), "program", "prevents", "Permission denied.*mend")
+expect(doctor("/nowhere/program", expect=1), "program", "prevents", "No such file.*remedy")
+expect(doctor("/etc/passwd", expect=1), "program", "prevents", "Permission denied.*remedy")
+expect(doctor("/usr/bin", expect=1), "program", "prevents", "no regular file.*remedy")
+with tempfile.TemporaryDirectory() as scratch:
+    os.mkfifo(f"{scratch}/fifo", 0o777)
+    os.chmod(f"{scratch}/fifo", 0o777)
+    expect(doctor(f"{scratch}/fifo", expect=1), "program", "prevents", "no regular file.*remedy")
+for words in (["doctor"], ["version"], ["help"], ["node"]):
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run([build / "bin/warren", *words], stdout=full, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 1 or "No space left" not in done.stderr:
+        failures.append(f"warren {words} > /dev/full: exit code {done.returncode}: {done.stderr}")
 doctor("one", "two", expect=2)
 doctor("--wrong", expect=2)
 

@@ -248,7 +248,7 @@ def deadlocks_and_full_stacks_are_told():
 
 
 @case
-def what_can_not_be_is_refused_with_the_mend():
+def what_can_not_be_is_refused_with_the_remedy():
     done = run("--ranks", args.ranks, "-n", "2", fixture("fixed_address"))
     expect(done.returncode == 126 and "-fPIE" in done.stderr and "--ranks processes" in done.stderr, done)
     done = run("--ranks", args.ranks, "-n", "2", fixture("static"))

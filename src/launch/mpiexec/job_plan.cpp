@@ -49,7 +49,7 @@ bool check_programs(const CommandLine& line, Report& report, JobPlan& plan) {
         for (const image::ProgramFinding& found : findings) {
             if (found.finding.weight == image::Weight::refused) {
                 text += "\n  " + found.file + ": " + found.finding.what +
-                        (found.finding.mend.empty() ? "" : "; mend: " + found.finding.mend);
+                        (found.finding.remedy.empty() ? "" : "; remedy: " + found.finding.remedy);
             } else if (found.finding.weight == image::Weight::changes) {
                 changes += (changes.empty() ? "" : "; ") + found.finding.what;
             }

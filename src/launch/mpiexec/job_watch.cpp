@@ -569,8 +569,9 @@ void JobWatch::print_states() {
     const std::uint64_t now = monotonic_ns();
     const std::string node =
         job_.agent == nullptr ? "" : " on node " + job_.agent->plan.names[job_.agent->plan.node];
-    job_.report.say("state of the " + std::to_string(job_.ranks.size()) + " ranks" + node +
-                    " after " + in_seconds(now - job_.started_ns));
+    const std::size_t count = job_.ranks.size();
+    job_.report.say("state of the " + (count == 1 ? "rank" : std::to_string(count) + " ranks") +
+                    node + " after " + in_seconds(now - job_.started_ns));
     job_.output.say(report_states(job_.segment, observed, now));
 }
 

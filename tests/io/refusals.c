@@ -47,14 +47,81 @@ static const struct {
     int error_class;
 } wrong[] = {{-1, NULL, MPI_ERR_COUNT}, {3, &uncommitted, MPI_ERR_TYPE}};
 
+/* One rank's arguments of MPI_File_open are wrong: all ranks fail, and no file is made. */
+static void check_open(int who) {
+    enum { no_name, bad_info, bad_amode, other_amode, faults };
+    static const int classes[faults] = {MPI_ERR_ARG, MPI_ERR_INFO, MPI_ERR_AMODE, MPI_ERR_NOT_SAME};
+    char missing[160];
+    snprintf(missing, sizeof missing, "%s.missing", file_name);
+    for (int fault = 0; fault < faults; fault++) {
+        if (fault == other_amode && size == 1)
+            continue;
+        int amode = MPI_MODE_CREATE | MPI_MODE_RDWR;
+        const char* name = missing;
+        MPI_Info info = MPI_INFO_NULL;
+        if (rank == who) {
+            amode = fault == bad_amode     ? MPI_MODE_CREATE
+                    : fault == other_amode ? MPI_MODE_CREATE | MPI_MODE_WRONLY
+                                           : amode;
+            name = fault == no_name ? NULL : name;
+            info = fault == bad_info ? (MPI_Info)&fault : info;
+        }
+        MPI_File opened = MPI_FILE_NULL;
+        const int code = MPI_File_open(MPI_COMM_WORLD, name, amode, info, &opened);
+        CHECK(check_class(code) == classes[fault], "open, fault %d of rank %d: class %d", fault,
+              who, check_class(code));
+        CHECK(opened == MPI_FILE_NULL, "-");
+        MPI_Barrier(MPI_COMM_WORLD);
+        CHECK(access(missing, F_OK) != 0, "fault %d of rank %d has made a file", fault, who);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
+/* One rank's other collective calls are wrong. */
+static void check_others(int who) {
+    const int mine = rank == who;
+    const int same = size == 1 ? MPI_ERR_ARG : MPI_ERR_NOT_SAME;
+    int code = MPI_File_set_size(file, mine ? -1 : 7);
+    CHECK(check_class(code) == MPI_ERR_ARG, "set_size: class %d", check_class(code));
+    code = MPI_File_preallocate(file, mine ? -1 : 7);
+    CHECK(check_class(code) == MPI_ERR_ARG, "preallocate: class %d", check_class(code));
+    code = MPI_File_seek_shared(file, 0, mine ? 12345 : MPI_SEEK_SET);
+    CHECK(check_class(code) == same, "seek_shared: class %d", check_class(code));
+    code =
+        MPI_File_set_view(file, 0, MPI_CHAR, MPI_CHAR, mine ? "no such" : "native", MPI_INFO_NULL);
+    CHECK(check_class(code) == MPI_ERR_UNSUPPORTED_DATAREP, "set_view: class %d",
+          check_class(code));
+    if (size > 1) {
+        code = MPI_File_set_atomicity(file, mine);
+        CHECK(check_class(code) == MPI_ERR_NOT_SAME, "set_atomicity: class %d", check_class(code));
+    }
+}
+
+/* One rank has not ended its split access when all begin another. */
+static void check_split(int who) {
+    CHECK(MPI_File_read_at_all_begin(file, 0, data, 0, MPI_CHAR) == MPI_SUCCESS, "-");
+    if (rank != who)
+        CHECK(MPI_File_read_at_all_end(file, data, MPI_STATUS_IGNORE) == MPI_SUCCESS, "-");
+    int code = MPI_File_read_ordered_begin(file, data, 1, MPI_CHAR);
+    CHECK(check_class(code) == MPI_ERR_IO, "class %d", check_class(code));
+    code = MPI_File_write_all_begin(file, data, 1, MPI_CHAR);
+    CHECK(check_class(code) == MPI_ERR_IO, "class %d", check_class(code));
+    if (rank == who)
+        CHECK(MPI_File_read_at_all_end(file, data, MPI_STATUS_IGNORE) == MPI_SUCCESS, "-");
+}
+
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     file_begin("refusals");
+    for (int who = 0; who < size; who++)
+        check_open(who);
     file = file_new();
     MPI_File_set_errhandler(file, MPI_ERRORS_RETURN);
     MPI_Type_vector(2, 1, 2, MPI_CHAR, &uncommitted);
     const int calls_made = (int)(sizeof calls / sizeof *calls);
-    for (int who = 0; who < size; who++)
+    for (int who = 0; who < size; who++) {
+        check_others(who);
+        check_split(who);
         for (int i = 0; i < calls_made; i++)
             for (int j = 0; j < 2; j++) {
                 const int mine = rank == who;
@@ -67,6 +134,7 @@ int main(int argc, char** argv) {
                 CHECK(check_class(code) == expected, "call %d, fault %d of rank %d: class %d", i, j,
                       who, check_class(code));
             }
+    }
     MPI_Offset at = -1, bytes = -1;
     MPI_File_get_position(file, &at);
     CHECK(at == 0, "the pointer has moved to %lld", (long long)at);

@@ -1,6 +1,7 @@
 #include "mpi/entry/entry.hpp"
 
 #include "mpi/entry/file_release.hpp"
+#include "mpi/entry/files.hpp"
 
 namespace warren::mpi {
 
@@ -59,6 +60,10 @@ int Entry::failed(Error error) {
 
 int Entry::refuse(io::File& file, io::File::Call call) {
     return run([&] { return file.refuse(call, std::exchange(error_, Error())); });
+}
+
+int Entry::refuse_open(comm::Communicator& comm) {
+    return run([&] { return refuse_file_open(context, comm, std::exchange(error_, Error())); });
 }
 
 int AnytimeEntry::failed(Error error) {

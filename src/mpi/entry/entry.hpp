@@ -238,6 +238,8 @@ class Entry : public PlainChecks {
 
     // A check of a call that all ranks of a file take part in has failed: the others hear of it.
     [[gnu::cold]] int refuse(io::File& file, io::File::Call call);
+    // A check of MPI_File_open has failed.
+    [[gnu::cold]] int refuse_open(comm::Communicator& comm);
 
     // Calls the core under the rank's lock.
     template <typename Core>

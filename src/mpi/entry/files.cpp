@@ -23,6 +23,19 @@ io::Hints hints_of(Context& context, const comm::Info* info, io::Hints hints) {
     return hints;
 }
 
+Error check_communicator(const Context& context, const comm::Communicator& comm) {
+    if (comm.inter()) {
+        return fail(MPI_ERR_COMM, "comm is an intercommunicator");
+    }
+    if (coll::spans_nodes(context.rank, comm.map())) {
+        return fail(MPI_ERR_UNSUPPORTED_OPERATION,
+                    "comm has ranks on several nodes: files of this version of Warren are for "
+                    "ranks of one node (MPI_Comm_split_type with MPI_COMM_TYPE_SHARED makes their "
+                    "communicators)");
+    }
+    return {};
+}
+
 } // namespace
 
 io::File* file_of(Context& context, const comm::Communicator& communicator) {
@@ -45,14 +58,8 @@ void release_attached(Context& context, io::File& file) {
 Error file_open(Context& context, comm::Communicator& comm, const char* filename, int amode,
                 comm::Info* info, MPI_File* fh) {
     *fh = MPI_FILE_NULL;
-    if (comm.inter()) {
-        return fail(MPI_ERR_COMM, "comm is an intercommunicator");
-    }
-    if (coll::spans_nodes(context.rank, comm.map())) {
-        return fail(MPI_ERR_UNSUPPORTED_OPERATION,
-                    "comm has ranks on several nodes: files of this version of Warren are for "
-                    "ranks of one node (MPI_Comm_split_type with MPI_COMM_TYPE_SHARED makes their "
-                    "communicators)");
+    if (Error error = check_communicator(context, comm)) {
+        return error;
     }
     // The file gets a communicator of its own.
     comm::Communicator* own = nullptr;
@@ -61,12 +68,14 @@ Error file_open(Context& context, comm::Communicator& comm, const char* filename
     }
     io::File* file =
         context.files.insert(context.messages, *own, *context.representations.find("native"));
-    if (file == nullptr) {
-        give_up(context, *own);
-        return fail(MPI_ERR_NO_MEM, "no memory for another file");
-    }
-    if (Error error = file->open(filename, amode, hints_of(context, info, {}))) {
-        context.files.remove(*file);
+    Error error = file != nullptr
+                      ? file->open(filename, amode, hints_of(context, info, {}))
+                      : io::File::agree_to_open(context.messages, *own, amode,
+                                                fail(MPI_ERR_NO_MEM, "no memory for another file"));
+    if (error) {
+        if (file != nullptr) {
+            context.files.remove(*file);
+        }
         give_up(context, *own);
         return error;
     }
@@ -77,6 +86,19 @@ Error file_open(Context& context, comm::Communicator& comm, const char* filename
     }
     *fh = handle_of(file);
     return {};
+}
+
+Error refuse_file_open(Context& context, comm::Communicator& comm, Error wrong) {
+    comm::Communicator* own = nullptr;
+    Error error = check_communicator(context, comm);
+    error = error ? error : make_of_first(context, comm, comm.size(), own);
+    if (error) { // at all ranks
+        error.drop();
+        return wrong;
+    }
+    error = io::File::agree_to_open(context.messages, *own, MPI_MODE_RDONLY, wrong);
+    give_up(context, *own);
+    return error;
 }
 
 Error file_close(Context& context, io::File& fh) {

@@ -264,8 +264,11 @@ const char* name_of_split(File::Split kind) {
 
 Error File::begin_split(Access& access, Split kind) {
     if (split_.kind != Split::none) {
-        return fail(MPI_ERR_IO, "the file has an active split collective access (…_%s_begin)",
-                    name_of_split(split_.kind));
+        return refuse(kind == Split::ordered ? Call::ordered_access : Call::access,
+                      fail(MPI_ERR_IO,
+                           "the file has an active split collective access "
+                           "(…_%s_begin)",
+                           name_of_split(split_.kind)));
     }
     MPI_Count bytes = 0;
     Error error = kind == Split::ordered ? ordered(access, bytes) : collective(access, bytes);

@@ -63,6 +63,10 @@ class File {
 
     // Collective: opens the file, or fails at all ranks (opening.cpp).
     Error open(const char* path, int amode, const Hints& hints);
+    // Collective: the first step of open(), and all of it at a rank whose arguments are `wrong`,
+    // so that the others don't wait.
+    static Error agree_to_open(message::Engine& engine, comm::Communicator& communicator, int amode,
+                               Error wrong);
     static Error remove(const char* name);
     // Collective: afterwards the object can only be destroyed, unless it fails.
     Error close();

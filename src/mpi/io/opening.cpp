@@ -22,7 +22,6 @@ struct Opened {
     std::uint64_t number = 0;
     std::uint64_t staging_half = 0;
     std::int32_t writers = 0;
-    std::int32_t amode = 0;
     std::int32_t error_class = MPI_SUCCESS;
     char text[300] = {};
 };
@@ -105,6 +104,17 @@ void note_error(Opened& opened, const Error& error) {
 
 constexpr const char* other_rank = "another rank could not do its part";
 
+Error agree_in(message::Engine& engine, comm::Communicator& communicator, MPI_Offset value,
+               const char* name, Error own) {
+    std::int64_t extremes[2] = {value, ~value}; // (the smallest number has no negative)
+    Error error = coll::Collectives(engine, communicator).agree(own, other_rank, extremes);
+    if (!error && extremes[0] != ~extremes[1]) {
+        return fail(MPI_ERR_NOT_SAME, "%s = %lld here, but not at all ranks", name,
+                    static_cast<long long>(value));
+    }
+    return error;
+}
+
 } // namespace
 
 Error File::barrier() const {
@@ -117,13 +127,7 @@ Error File::agree(Error own) const {
 
 // Like agree(); ranks that give different values are an error, too.
 Error File::agree_on(MPI_Offset value, const char* name, Error own) const {
-    std::int64_t extremes[2] = {value, ~value}; // (the smallest number has no negative)
-    Error error = coll::Collectives(engine_, communicator_).agree(own, other_rank, extremes);
-    if (!error && extremes[0] != ~extremes[1]) {
-        return fail(MPI_ERR_NOT_SAME, "%s = %lld here, but not at all ranks", name,
-                    static_cast<long long>(value));
-    }
-    return error;
+    return agree_in(engine_, communicator_, value, name, own);
 }
 
 // The error of the first rank, as that of all.
@@ -189,7 +193,6 @@ Error File::open_first(const char* path, Opened& opened) {
     opened.number = file_->number();
     opened.staging_half = hints.staging_half;
     opened.writers = hints.writers;
-    opened.amode = amode_;
     if (Error error = RangeLocks::commit(engine_.rank().segment, opened.device, opened.number)) {
         return error;
     }
@@ -216,6 +219,12 @@ void File::take_hints(const Hints& wanted) {
     set_medium();
 }
 
+Error File::agree_to_open(message::Engine& engine, comm::Communicator& communicator, int amode,
+                          Error wrong) {
+    Error own = wrong ? wrong : check_amode(amode);
+    return agree_in(engine, communicator, amode, "amode", own);
+}
+
 Error File::open(const char* name, int amode, const Hints& wanted) {
     const char* path = without_prefix(name);
     amode_ = amode;
@@ -224,12 +233,14 @@ Error File::open(const char* name, int amode, const Hints& wanted) {
     hints = wanted;
     file_ = std::make_shared<SystemFile>();
     communicator_.set_name(std::string("file ") + path);
-    Error own = check_amode(amode);
+    // No file is made before all ranks agree to.
+    if (Error error = agree_to_open(engine_, communicator_, amode, {})) {
+        return error;
+    }
+    Error own;
     Opened opened;
     if (communicator_.rank() == 0) {
-        if (!own) {
-            own = open_first(path, opened);
-        }
+        own = open_first(path, opened);
         note_error(opened, own);
     }
     Error told = coll::Collectives(engine_, communicator_).bcast(bytes_of_value(opened), 0);
@@ -243,10 +254,6 @@ Error File::open(const char* name, int amode, const Hints& wanted) {
     }
     if (!own && communicator_.rank() != 0) {
         own = open_as(*file_, path, amode, 0);
-    }
-    if (!own && opened.amode != amode) {
-        own = fail(MPI_ERR_NOT_SAME, "amode = %d here, but %d at the first rank", amode,
-                   opened.amode);
     }
     if (!own && (opened.device != file_->device() || opened.number != file_->number())) {
         own = fail(MPI_ERR_NOT_SAME, "%s is another file here than at the first rank", path);

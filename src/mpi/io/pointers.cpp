@@ -61,6 +61,9 @@ Error File::seek_shared(MPI_Offset offset, int whence) {
     if (Error error = agree_on(offset, "offset", own)) {
         return error;
     }
+    if (Error error = agree_on(whence, "whence", {})) {
+        return error;
+    }
     Error result;
     if (communicator_.rank() == 0) {
         MPI_Offset position = 0;

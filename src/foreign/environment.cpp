@@ -44,15 +44,6 @@ WARREN_FOREIGN(int, File_get_view,
         core.File_get_view(handle::File::core(fh), disp, etype_.data(), filetype_.data(), datarep));
 }
 
-// Not offered: the functions are given datatypes, and would need adapters.
-WARREN_FOREIGN(int, Register_datarep, (const char*, void*, void*, void*, void*)) {
-    return foreign_error(MPI_ERR_UNSUPPORTED_OPERATION);
-}
-
-WARREN_FOREIGN(int, Register_datarep_c, (const char*, void*, void*, void*, void*)) {
-    return foreign_error(MPI_ERR_UNSUPPORTED_OPERATION);
-}
-
 // The arrays mean something at the root only.
 WARREN_FOREIGN(int, Comm_spawn_multiple,
                (int count, char** commands, char*** argv, const int* maxprocs, const Info* info,

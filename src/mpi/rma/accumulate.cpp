@@ -16,10 +16,13 @@ namespace warren::rma {
 namespace {
 
 // MPI_REPLACE and MPI_NO_OP, which have no loop, are for all predefined types.
-Error check_operation(const coll::Op& op, const datatype::Datatype& basic) {
+Error check_operation(const coll::Op& op, const datatype::Datatype& basic, bool fetches) {
     if (!op.predefined()) {
         return fail(MPI_ERR_OP,
                     "op was made by MPI_Op_create: only predefined operations accumulate");
+    }
+    if (!changes_target(op) && !fetches) {
+        return fail(MPI_ERR_OP, "op is MPI_NO_OP, which is for calls that fetch");
     }
     if (op.kind() == coll::OpKind::replace || !changes_target(op)) {
         return {};
@@ -128,7 +131,7 @@ Error Window::accumulate(const Buffer& from, const Buffer* result, int target,
     if (basic == nullptr) {
         return several_types("target_datatype");
     }
-    if (Error error = check_operation(op, *basic)) {
+    if (Error error = check_operation(op, *basic, result != nullptr)) {
         return error;
     }
     if (target == MPI_PROC_NULL) {

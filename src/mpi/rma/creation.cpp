@@ -6,6 +6,7 @@
 #include <bit>
 #include <utility>
 
+#include "base/invariant.hpp"
 #include "mpi/coll/agreement.hpp"
 #include "mpi/coll/collectives.hpp"
 #include "mpi/rma/heap.hpp"
@@ -20,9 +21,8 @@ constexpr MPI_Aint largest_part = MPI_Aint{1} << 46;
 
 // Bytes that a part occupies. A part of a page or more begins a page, because its rank commits its
 // pages and thereby places them.
-std::uint64_t padded(const WindowPlan& plan) {
-    const auto size = static_cast<std::uint64_t>(plan.size);
-    if (plan.contiguous) {
+std::uint64_t padded(std::uint64_t size, bool contiguous) {
+    if (contiguous) {
         return size;
     }
     return size >= page_bytes ? whole_pages(size)
@@ -64,8 +64,10 @@ struct Window::Extent {
 
 // What a rank wants of its node's extent, or all of them together.
 struct Window::Part {
-    std::int64_t bytes;
-    std::int64_t failed; // ranks
+    std::int64_t bytes;      // without gaps
+    std::int64_t gaps;       // bytes, if parts are apart
+    std::int64_t contiguous; // ranks that want no gaps
+    std::int64_t failed;     // ranks
 };
 
 Error Window::agree(Error own) const {
@@ -78,8 +80,8 @@ Error Window::add_up(const Part& own, Part& sum) {
     coll::Collectives collectives(engine_, communicator_);
     sum = {};
     if (!spans_nodes_) {
-        return collectives.allreduce(&own, &sum, 2, datatype::basic(MPI_INT64_T),
-                                     coll::Op(coll::OpKind::sum));
+        return collectives.allreduce(&own, &sum, sizeof sum / sizeof sum.bytes,
+                                     datatype::basic(MPI_INT64_T), coll::Op(coll::OpKind::sum));
     }
     std::vector<Part> parts(static_cast<std::size_t>(size()));
     Part mine = own;
@@ -88,7 +90,10 @@ Error Window::add_up(const Part& own, Part& sum) {
     }
     for (int rank = 0; rank < size(); ++rank) {
         const Part& its = parts[static_cast<std::size_t>(rank)];
-        sum.bytes += communicator_.endpoint(rank) < engine_.rank().size ? its.bytes : 0;
+        const bool is_here = communicator_.endpoint(rank) < engine_.rank().size;
+        sum.bytes += is_here ? its.bytes : 0;
+        sum.gaps += is_here ? its.gaps : 0;
+        sum.contiguous += its.contiguous;
         sum.failed += its.failed;
     }
     return {};
@@ -192,11 +197,11 @@ Error Window::exchange_places() {
 void Window::settle_place(const WindowPlan& plan, std::uint64_t all_bytes) {
     std::uint64_t place = begin_of_data(communicator_.size(), all_bytes);
     for (int rank = 0; rank < communicator_.rank(); ++rank) {
-        WindowPlan lower;
-        lower.size = static_cast<MPI_Aint>(control_.rank(rank).size);
-        lower.contiguous = plan.contiguous;
-        place += padded(lower);
+        place += padded(control_.rank(rank).size, contiguous_);
     }
+    WARREN_INVARIANT(place + static_cast<std::uint64_t>(plan.size) <=
+                         begin_of_data(communicator_.size(), all_bytes) + all_bytes,
+                     "a part lies within the extent");
     control_.rank(communicator_.rank()).place = place;
 }
 
@@ -212,7 +217,6 @@ bool Window::spans_worlds() const {
 
 Error Window::create(WindowPlan& plan) {
     flavour_ = plan.flavour;
-    contiguous_ = plan.contiguous;
     owns_memory_ = flavour_ == Flavour::allocate || flavour_ == Flavour::shared;
     spans_nodes_ = coll::spans_nodes(engine_.rank(), communicator_.map());
     while (communicator_.endpoint(leader_) >= engine_.rank().size) {
@@ -239,8 +243,10 @@ Error Window::create(WindowPlan& plan) {
                           "there for one thread at a time, and MPI has MPI_THREAD_MULTIPLE");
     }
     const bool failed = static_cast<bool>(plan.error);
-    const Part own = {.bytes =
-                          failed || !owns_memory_ ? 0 : static_cast<std::int64_t>(padded(plan)),
+    const std::uint64_t bytes = failed || !owns_memory_ ? 0 : static_cast<std::uint64_t>(plan.size);
+    const Part own = {.bytes = static_cast<std::int64_t>(bytes),
+                      .gaps = static_cast<std::int64_t>(padded(bytes, false) - bytes),
+                      .contiguous = plan.contiguous ? 1 : 0,
                       .failed = failed ? 1 : 0};
     Part sum;
     if (Error error = add_up(own, sum)) {
@@ -250,7 +256,8 @@ Error Window::create(WindowPlan& plan) {
     if (sum.failed > 0) {
         return agree(std::exchange(plan.error, Error()));
     }
-    return create_by(plan, static_cast<std::uint64_t>(sum.bytes));
+    contiguous_ = sum.contiguous > 0; // gaps only if all ranks allow them
+    return create_by(plan, static_cast<std::uint64_t>(sum.bytes + (contiguous_ ? 0 : sum.gaps)));
 }
 
 Error Window::create_by(WindowPlan& plan, std::uint64_t all_bytes) {

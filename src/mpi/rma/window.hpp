@@ -362,7 +362,7 @@ class Window {
     const std::uint32_t process_; // index of this rank's process
     Flavour flavour_ = Flavour::create;
     bool owns_memory_ = false; // it is in the window's extent
-    bool contiguous_ = false;  // WindowPlan::contiguous
+    bool contiguous_ = false;  // WindowPlan::contiguous of one rank at least
     SharedPart part_;
     std::uint64_t extent_ = 0;         // where it begins; 0: none
     const Placing* placing_ = nullptr; // who has bound pages of this rank; null: nobody

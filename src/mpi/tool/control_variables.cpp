@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <string>
 
 #include "mpi/coll/tuning.hpp"
 #include "mpi/tool/tuning.hpp"
@@ -69,9 +70,13 @@ std::uint64_t read_processors(const Subject& subject) {
     return subject.rank->header().cores;
 }
 
+// As it was at first: readers have been told its length.
 const char* memory_kinds() {
-    const char* kinds = std::getenv("WARREN_MEMORY_KINDS");
-    return kinds != nullptr ? kinds : "";
+    static const std::string& kept = *new std::string([] {
+        const char* kinds = std::getenv("WARREN_MEMORY_KINDS");
+        return kinds != nullptr ? kinds : "";
+    }());
+    return kept.c_str();
 }
 
 const MPI_Datatype whole = MPI_UNSIGNED;

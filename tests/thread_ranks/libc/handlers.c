@@ -1,4 +1,5 @@
-/* Handlers of signals that call what their rank may be calling, that don't return, and that run in a child. */
+/* Handlers of signals that call what their rank may be calling, that don't return, and that run in
+ * a child. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -125,7 +126,8 @@ static void children_of_a_group(void) {
     if (world_rank != 0) {
         expect(waitpid(0, NULL, WNOHANG) == -1 && errno == ECHILD);
         expect(waitpid(-getpgrp(), NULL, WNOHANG) == -1 && errno == ECHILD);
-        expect(waitid(P_PGID, (id_t)getpgrp(), &information, WEXITED | WNOHANG) == -1 && errno == ECHILD);
+        expect(waitid(P_PGID, (id_t)getpgrp(), &information, WEXITED | WNOHANG) == -1 &&
+               errno == ECHILD);
     }
     together();
     if (world_rank == 0) {

@@ -48,8 +48,10 @@ SpawnedJobs::~SpawnedJobs() {
     for (const auto& [number, connection] : connections_) {
         close(connection);
     }
-    if (listener_ >= 0) {
-        close(listener_);
+    for (const int descriptor : {listener_, spare_}) {
+        if (descriptor >= 0) {
+            close(descriptor);
+        }
     }
 }
 
@@ -62,6 +64,7 @@ void SpawnedJobs::open() {
     listener_ = node::listen_at(node::launcher_socket_of(world), SOCK_SEQPACKET, requests_waiting);
     if (listener_ >= 0) {
         job_.events.watch(listener_, Source::spawn_listener);
+        spare_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
     }
 }
 
@@ -71,6 +74,19 @@ void SpawnedJobs::take_connections() {
         connections_[number] = taken;
         job_.events.watch(taken, Source::spawn_request, number);
     }
+    if (node::lacks_descriptors(errno) && spare_ >= 0) {
+        refuse_for_lack();
+    }
+}
+
+void SpawnedJobs::refuse_for_lack() {
+    const std::string text = "mpiexec can't take the request: " + node::text_of_socket_error(errno);
+    close(std::exchange(spare_, -1));
+    if (const int taken = node::accept_own(listener_); taken >= 0) {
+        send(taken, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        close(taken);
+    }
+    spare_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
 void SpawnedJobs::read_request(std::uint32_t number, const sigset_t& signals) {

@@ -41,12 +41,14 @@ class SpawnedJobs {
     void kill_all();
 
   private:
+    void refuse_for_lack();
     bool start(int connection, const std::string& packet, const sigset_t& signals);
     [[noreturn]] void become_mpiexec(int connection, const std::string& packet,
                                      const sigset_t& signals, pid_t parent) const;
 
     JobState& job_;
     int listener_ = -1;
+    int spare_ = -1; // closed when a request comes and no descriptor is left, to refuse it
     std::uint32_t last_number_ = 0;
     std::unordered_map<std::uint32_t, int> connections_; // that have not asked yet
     std::unordered_map<pid_t, std::uint32_t> worlds_;    // their ranks, by their mpiexec

@@ -28,14 +28,16 @@ NewCommunicator take_new(Rank& rank, int members, Kind kind, bool spans) {
         if (!spans) {
             return bootstrap.take_context(static_cast<std::uint32_t>(members));
         }
-        return rank.meets_other_worlds ? bootstrap.take_connecting_context()
+        return rank.meets_other_worlds ? bootstrap.connecting_contexts().take()
                                        : bootstrap.take_spanning_context();
     };
     made.context = take();
     if (kind == Kind::inter && made.context != 0) {
         made.local_context = take();
         if (made.local_context == 0) {
-            made.context = 0; // lost with its users, which is the least of the worries then
+            // A node's number is lost with its users, which is the least of the worries then.
+            give_back_connecting(rank, made);
+            made.context = 0;
         }
     }
     return made;
@@ -47,6 +49,12 @@ void give_back(Rank& rank, const NewCommunicator& agreed) {
         if (slot != 0 && slot != slot_pool::refused) {
             slot_pool::give_back(rank.segment, slot - 1);
         }
+    }
+}
+
+void give_back_connecting(Rank& rank, const NewCommunicator& agreed) {
+    for (const std::uint32_t context : {agreed.context, agreed.local_context}) {
+        rank.bootstrap().connecting_contexts().give_back(context);
     }
 }
 

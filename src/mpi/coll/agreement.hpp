@@ -31,6 +31,9 @@ bool spans_nodes(const Rank& rank, const comm::RankMap& members);
 NewCommunicator take_new(Rank& rank, int members, Kind kind, bool spans);
 // Gives up this rank's share, with the communicator's end or because it does not come to use it.
 void give_back(Rank& rank, const NewCommunicator& agreed);
+// As above, of communicators of several worlds, by whoever knows that no member uses the contexts
+// any more. Nothing happens at ranks that have not taken them, and to other communicators.
+void give_back_connecting(Rank& rank, const NewCommunicator& agreed);
 // A communicator of one node that has its context from take_new() may find itself a collective
 // slot.
 void expect_place(const Rank& rank, comm::Communicator& made);

@@ -104,6 +104,11 @@ class Communicator {
     Communicator& local() const { return *local_; }
     bool first() const { return first_; }
 
+    // All members have entered MPI_Comm_disconnect: once this one's communicator has ended, nobody
+    // sends with its contexts any more.
+    void set_disconnected() { disconnected_ = true; }
+    bool is_disconnected() const { return disconnected_; }
+
     const char* name() const { return name_ != nullptr ? name_.get() : ""; }
     void set_name(std::string_view name);
 
@@ -135,6 +140,7 @@ class Communicator {
     int rank_;
     bool first_ = true;
     bool freed_ = false; // the handle is gone, a request still holds on
+    bool disconnected_ = false;
     RankMap map_;
     std::unique_ptr<Communicator> local_; // of an intercommunicator
     std::unique_ptr<char[]> name_;

@@ -435,6 +435,7 @@ Error comm_disconnect(Context& context, comm::Communicator& comm) {
         if (Error error = coll::Collectives(context.messages, comm).barrier()) {
             return error;
         }
+        comm.set_disconnected();
     }
     return comm_free(context, comm);
 }

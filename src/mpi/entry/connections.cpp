@@ -17,14 +17,29 @@ namespace warren::mpi {
 
 namespace {
 
+// How long MPI_Comm_connect waits if nobody says otherwise.
+constexpr std::uint64_t connect_patience_ns = 600'000'000'000;
+
 // What the root of one side has of its call.
 struct Place {
     const char* port_name;
     MPI_Info info;
 };
 
+Error parse_seconds(const char* what, const char* text, std::uint64_t& time_ns) {
+    char* end = nullptr;
+    const double seconds = std::strtod(text, &end);
+    constexpr double most = 1e9;
+    if (end == text || *end != '\0' || !(seconds > 0 && seconds <= most)) {
+        return fail(MPI_ERR_INFO_VALUE, "%s is \"%.40s\", not a number of seconds above 0", what,
+                    text);
+    }
+    time_ns = static_cast<std::uint64_t>(seconds * 1e9);
+    return {};
+}
+
+// Leaves it as it is if the info object has no such key.
 Error find_patience(Context& context, MPI_Info handle, std::uint64_t& patience_ns) {
-    patience_ns = 0;
     comm::Info info;
     if (Error error = copy_info(context.process, handle, info)) {
         return error;
@@ -33,17 +48,16 @@ Error find_patience(Context& context, MPI_Info handle, std::uint64_t& patience_n
     if (text == nullptr) {
         return {};
     }
-    char* end = nullptr;
-    const double seconds = std::strtod(text->c_str(), &end);
-    constexpr double most = 1e9;
-    if (end == text->c_str() || *end != '\0' || !(seconds > 0 && seconds <= most)) {
-        return fail(MPI_ERR_INFO_VALUE,
-                    "the info key timeout is \"%.40s\", not a number of "
-                    "seconds above 0",
-                    text->c_str());
-    }
-    patience_ns = static_cast<std::uint64_t>(seconds * 1e9);
-    return {};
+    return parse_seconds("the info key timeout", text->c_str(), patience_ns);
+}
+
+// MPI_Comm_connect does not wait for ever (MPI chapter 11.4.3).
+Error find_default_patience(std::uint64_t& patience_ns) {
+    patience_ns = connect_patience_ns;
+    const char* const text = std::getenv("WARREN_CONNECT_TIMEOUT");
+    return text == nullptr
+               ? Error{}
+               : parse_seconds("the variable WARREN_CONNECT_TIMEOUT", text, patience_ns);
 }
 
 Error parse_port(const char* port_name, PortName& port) {
@@ -83,6 +97,9 @@ Error connect_call(Context& context, void* arguments, Meeting& found) {
     PortName port;
     std::uint64_t patience_ns = 0;
     if (Error error = parse_port(place.port_name, port)) {
+        return error;
+    }
+    if (Error error = find_default_patience(patience_ns)) {
         return error;
     }
     if (Error error = find_patience(context, place.info, patience_ns)) {

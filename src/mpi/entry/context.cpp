@@ -32,7 +32,7 @@ Context::Context(RankState& own_home, Enrolment&& enrolment)
                     comm::TableShelf(rank.segment)),
       window_server(messages),
       ports(messages),
-      launcher(node::world_number(rank.segment)),
+      launcher(node::world_number(rank.segment), rank.bootstrap().has_launcher()),
       main_thread(kernel_thread()) {
     attributes.tag_ub = tag_limit;
     attributes.wtime_is_global = rank.size == rank.world_size ? 1 : 0;

@@ -22,6 +22,9 @@ namespace warren::mpi {
 
 namespace {
 
+// How long mpiexec may be busy with the requests of others.
+constexpr int mpiexec_patience_ms = 10'000;
+
 // mpiexec as it is installed beside this library, or else the one of PATH.
 std::string mpiexec_path() {
     Dl_info own = {};
@@ -85,10 +88,15 @@ Error Launcher::ask(const std::string& port, const std::vector<std::string>& wor
                     "possible",
                     packet.size(), node::spawn_request_limit);
     }
-    made.connection = node::connect_to(node::launcher_socket_of(world_), SOCK_SEQPACKET);
-    made.own = made.connection < 0;
+    made.own = !has_mpiexec_;
     if (made.own) {
         return start_mpiexec(port, words, made.connection);
+    }
+    made.connection = node::connect_patiently(node::launcher_socket_of(world_), SOCK_SEQPACKET,
+                                              mpiexec_patience_ms);
+    if (made.connection < 0) {
+        return fail(MPI_ERR_SPAWN, "this job's mpiexec, which starts processes, can't be asked: %s",
+                    node::text_of_socket_error(errno).c_str());
     }
     if (::send(made.connection, packet.data(), packet.size(), MSG_NOSIGNAL) < 0) {
         const int reason = errno;

@@ -13,14 +13,14 @@ namespace warren::mpi {
 
 class Launcher {
   public:
-    // `world`: of this process.
-    explicit Launcher(std::uint64_t world) : world_(world) {}
+    // `world`: of this process, which an mpiexec has started if `has_mpiexec`.
+    Launcher(std::uint64_t world, bool has_mpiexec) : world_(world), has_mpiexec_(has_mpiexec) {}
     Launcher(const Launcher&) = delete;
     Launcher& operator=(const Launcher&) = delete;
     ~Launcher();
 
     // Asks for a world that connects to this port. `words` as for mpiexec, without its name. Errors
-    // (MPI_ERR_SPAWN): there is no mpiexec, or the words are too long.
+    // (MPI_ERR_SPAWN): there is no mpiexec, it does not answer, or the words are too long.
     struct Request {
         int connection = -1;
         bool own = false; // to an mpiexec that was started here
@@ -36,6 +36,7 @@ class Launcher {
                                int& connection);
 
     const std::uint64_t world_;
+    const bool has_mpiexec_;
     std::vector<int> kept_; // of launchers whose jobs end with this process
 };
 

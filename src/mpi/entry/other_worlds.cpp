@@ -1,5 +1,6 @@
 #include "mpi/entry/other_worlds.hpp"
 
+#include <cerrno>
 #include <memory>
 
 #include "base/futex.hpp"
@@ -7,10 +8,15 @@
 #include "mpi/coll/collectives.hpp"
 #include "mpi/entry/new_communicator.hpp"
 #include "mpi/entry/release.hpp"
+#include "mpi/job/local_socket.hpp"
 
 namespace warren::mpi {
 
 namespace {
+
+// How long a port's process may be busy with the connections of others.
+constexpr int turns_to_reach = 10'000;
+constexpr std::uint64_t turn_to_reach_ns = 1'000'000;
 
 void change_members(Context& context, const comm::Communicator& communicator,
                     void (transport::bridge::Bridge::*change)(std::uint32_t)) {
@@ -46,8 +52,28 @@ bool wait_with_limit(Context& context, std::uint64_t patience_ns, Done done) {
     transport::bridge::Bridge& bridge = *message::OtherWorlds::bridge(engine);
     bridge.wake_at(limit);
     engine.wait_until([&] { return done() || monotonic_ns() >= limit; }, reason);
-    bridge.wake_at(0);
+    bridge.forget_wake(limit);
     return done();
+}
+
+// Connects to a port's process. Its queue of connections may be full for a while.
+Error reach_endpoint(Context& context, std::uint32_t endpoint) {
+    transport::bridge::Bridge& bridge = *message::OtherWorlds::bridge(context.messages);
+    int reason = bridge.reach(endpoint);
+    for (int turn = 0; reason == EAGAIN && turn < turns_to_reach; ++turn) {
+        wait_with_limit(context, turn_to_reach_ns, [] { return false; });
+        reason = bridge.reach(endpoint);
+    }
+    switch (reason) {
+    case 0:
+        return {};
+    case ECONNREFUSED:
+        return fail(MPI_ERR_PORT, "the port's process has ended, or is on another node");
+    default:
+        return fail(node::lacks_descriptors(reason) ? MPI_ERR_OTHER : MPI_ERR_PORT,
+                    "the port's process can't be reached: %s",
+                    node::text_of_socket_error(reason).c_str());
+    }
 }
 
 } // namespace
@@ -118,7 +144,12 @@ Error meet(Context& context, comm::Communicator& comm, int root, FindOther find,
         retain_members(context, peer); // its end is noticed from now on
         error = connect(context, comm, root, &peer, 0, 0, made);
         release_members(context, peer);
-        coll::give_back(context.rank, {.context = meeting.context, .local_context = 0});
+        const coll::NewCommunicator met = {.context = meeting.context, .local_context = 0};
+        coll::give_back(context.rank, met);
+        if (!error) {
+            // Each of the two roots has all that the other one had to say.
+            coll::give_back_connecting(context.rank, met);
+        }
     } else {
         error = connect(context, comm, root, nullptr, 0, 0, made);
     }
@@ -127,17 +158,33 @@ Error meet(Context& context, comm::Communicator& comm, int root, FindOther find,
 
 Error accept_at(Context& context, std::uint64_t port, std::uint64_t patience_ns, Meeting& found) {
     Ports& ports = context.ports;
+    const std::uint64_t limit = monotonic_ns() + patience_ns;
     const auto done = [&] { return ports.first_caller(port) != nullptr || !ports.is_open(port); };
-    if (!wait_with_limit(context, patience_ns, done)) {
-        return fail(MPI_ERR_PORT, "nobody has connected within %.3f s",
-                    static_cast<double>(patience_ns) * 1e-9);
+    while (true) {
+        const std::uint64_t now = monotonic_ns();
+        const std::uint64_t left = patience_ns == 0 ? 0 : limit > now ? limit - now : 1;
+        if (!wait_with_limit(context, left, done) && left <= 1) {
+            return fail(MPI_ERR_PORT, "nobody has connected within %.3f s",
+                        static_cast<double>(patience_ns) * 1e-9);
+        }
+        if (!ports.is_open(port)) {
+            return fail(MPI_ERR_PORT, "the port was closed");
+        }
+        // (Another thread may have taken the caller.)
+        if (ports.first_caller(port) != nullptr && accept_first(context, port, found)) {
+            return {};
+        }
     }
-    if (!ports.is_open(port)) {
-        return fail(MPI_ERR_PORT, "the port was closed");
-    }
+}
+
+bool accept_first(Context& context, std::uint64_t port, Meeting& found) {
+    Ports& ports = context.ports;
     const Ports::Caller caller = ports.accept(port);
+    wait_with_limit(context, 0, [&] { return ports.word_of(caller) != Ports::Word::none; });
+    const bool confirmed = ports.word_of(caller) == Ports::Word::confirmed;
+    ports.forget(caller);
     found = {.endpoint = caller.endpoint, .context = caller.context};
-    return {};
+    return confirmed;
 }
 
 Error knock_at(Context& context, const PortName& port, std::uint64_t patience_ns, Meeting& found) {
@@ -150,9 +197,8 @@ Error knock_at(Context& context, const PortName& port, std::uint64_t patience_ns
         return error;
     }
     found.endpoint = endpoint.front();
-    if (!message::OtherWorlds::bridge(context.messages)->reach(found.endpoint)) {
-        return fail(MPI_ERR_PORT, "the port's process has ended, or is another user's or on "
-                                  "another node");
+    if (Error error = reach_endpoint(context, found.endpoint)) {
+        return error;
     }
     const coll::NewCommunicator taken =
         coll::take_new(context.rank, 2, coll::Kind::intra, found.endpoint >= context.rank.size);

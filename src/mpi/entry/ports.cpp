@@ -18,8 +18,13 @@ namespace {
 struct PortRequest {
     std::uint64_t port;
     std::uint32_t token;
-    std::uint32_t context; // 0: the request of this token is withdrawn
+    std::uint32_t context;
+    std::uint32_t what;
 };
+constexpr std::uint32_t asks = 0;
+constexpr std::uint32_t withdraws = 1;
+constexpr std::uint32_t confirms = 2;
+
 struct PortAnswer {
     std::uint32_t token;
     std::uint32_t accepted;
@@ -107,8 +112,20 @@ Ports::Caller Ports::accept(std::uint64_t number) {
     std::deque<Caller>& callers = ports_.at(number);
     const Caller caller = callers.front();
     callers.pop_front();
+    accepted_[{caller.endpoint, caller.token}] = Word::none;
     answer(caller, true);
     return caller;
+}
+
+Ports::Word Ports::word_of(const Caller& caller) {
+    const Word word = accepted_.at({caller.endpoint, caller.token});
+    return word == Word::none && message::OtherWorlds::bridge(engine_)->has_left(caller.endpoint)
+               ? Word::withdrawn
+               : word;
+}
+
+void Ports::forget(const Caller& caller) {
+    accepted_.erase({caller.endpoint, caller.token});
 }
 
 void Ports::answer(const Caller& caller, bool accepted) {
@@ -119,17 +136,20 @@ void Ports::answer(const Caller& caller, bool accepted) {
 std::uint32_t Ports::ask(std::uint32_t endpoint, std::uint64_t number, std::uint32_t context) {
     const std::uint32_t token = ++last_token_;
     asked_[token] = {.endpoint = endpoint, .port = number, .state = State::waits};
-    const PortRequest data = {.port = number, .token = token, .context = context};
-    engine_.tell(endpoint, header_of_port(message::kind::port_request), &data, sizeof data);
+    tell(endpoint, asks, number, token, context);
     return token;
+}
+
+void Ports::tell(std::uint32_t endpoint, std::uint32_t what, std::uint64_t port,
+                 std::uint32_t token, std::uint32_t context) {
+    const PortRequest data = {.port = port, .token = token, .context = context, .what = what};
+    engine_.tell(endpoint, header_of_port(message::kind::port_request), &data, sizeof data);
 }
 
 void Ports::end(std::uint32_t token) {
     const auto found = asked_.find(token);
     if (found->second.state == State::waits) {
-        const PortRequest data = {.port = found->second.port, .token = token, .context = 0};
-        engine_.tell(found->second.endpoint, header_of_port(message::kind::port_request), &data,
-                     sizeof data);
+        tell(found->second.endpoint, withdraws, found->second.port, token, 0);
     }
     asked_.erase(found);
 }
@@ -138,8 +158,13 @@ void Ports::request_arrived(const transport::Arrival& arrival) {
     const auto request = message::payload_of<PortRequest>(arrival);
     const Caller caller = {
         .endpoint = arrival.sender, .token = request.token, .context = request.context};
+    if (const auto its = accepted_.find({caller.endpoint, caller.token});
+        its != accepted_.end() && request.what != asks) {
+        its->second = request.what == confirms ? Word::confirmed : Word::withdrawn;
+        return;
+    }
     const auto found = ports_.find(request.port);
-    if (request.context == 0) {
+    if (request.what != asks) {
         if (found != ports_.end()) {
             std::erase_if(found->second, [&](const Caller& waiting) {
                 return waiting.endpoint == caller.endpoint && waiting.token == caller.token;
@@ -157,8 +182,13 @@ void Ports::request_arrived(const transport::Arrival& arrival) {
 void Ports::answer_arrived(const transport::Arrival& arrival) {
     const auto data = message::payload_of<PortAnswer>(arrival);
     const auto found = asked_.find(data.token);
-    if (found != asked_.end()) {
-        found->second.state = data.accepted != 0 ? State::accepted : State::refused;
+    if (found == asked_.end() || found->second.state != State::waits ||
+        found->second.endpoint != arrival.sender) {
+        return; // it was withdrawn
+    }
+    found->second.state = data.accepted != 0 ? State::accepted : State::refused;
+    if (data.accepted != 0) {
+        tell(arrival.sender, confirms, found->second.port, data.token, 0);
     }
 }
 

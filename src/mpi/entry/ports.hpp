@@ -3,9 +3,11 @@
 // A port belongs to the process that has opened it, and is known by its name: the process and a
 // random number, by which nobody finds it who has not been told. Who connects sends a request with
 // the context for the messages by which the two roots then agree (Introduction in
-// intercommunicators.cpp); the request waits until the port's process accepts.
+// intercommunicators.cpp); the request waits until the port's process accepts. The time of who
+// connects may be over just then, so it has the last word: it confirms, or has withdrawn.
 //
-// Invariant: a request is answered once: accepted, or refused because there is no such port.
+// Invariant: a request is answered once: accepted, or refused because there is no such port. An
+// accepted one is confirmed or withdrawn, unless its process ends.
 // Thread rule: under the rank's lock.
 #pragma once
 
@@ -13,6 +15,7 @@
 #include <deque>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "base/error.hpp"
 #include "mpi/job/world_identity.hpp"
@@ -54,7 +57,12 @@ class Ports {
 
     // Who has come first, and is still there; null: nobody.
     const Caller* first_caller(std::uint64_t number);
+    // Accepts that one. Its word comes soon: it waits in a call.
     Caller accept(std::uint64_t number);
+    enum class Word : std::uint8_t { none, confirmed, withdrawn };
+    Word word_of(const Caller& caller);
+    // The word has been heard, or is no longer awaited.
+    void forget(const Caller& caller);
 
     // Asks at a port; waits for the answer by state().
     enum class State : std::uint8_t { waits, accepted, refused };
@@ -70,12 +78,17 @@ class Ports {
         State state;
     };
 
+    using Request = std::pair<std::uint32_t, std::uint32_t>; // endpoint and token
+
+    void tell(std::uint32_t endpoint, std::uint32_t what, std::uint64_t port, std::uint32_t token,
+              std::uint32_t context);
     void request_arrived(const transport::Arrival& arrival);
     void answer_arrived(const transport::Arrival& arrival);
     void answer(const Caller& caller, bool accepted);
 
     message::Engine& engine_;
     std::map<std::uint64_t, std::deque<Caller>> ports_;
+    std::map<Request, Word> accepted_; // whose word is awaited
     std::map<std::uint32_t, Asked> asked_;
     std::uint32_t last_token_ = 0;
 };

@@ -28,8 +28,12 @@ void end_communicator(Context& context, comm::Communicator& communicator) {
     }
     coll::end_levels(context.rank, communicator);
     release_members(context, communicator);
-    coll::give_back(context.rank, {communicator.context(),
-                                   communicator.inter() ? communicator.local().context() : 0});
+    const coll::NewCommunicator contexts = {
+        communicator.context(), communicator.inter() ? communicator.local().context() : 0};
+    coll::give_back(context.rank, contexts);
+    if (communicator.is_disconnected()) {
+        coll::give_back_connecting(context.rank, contexts);
+    }
     context.communicators.destroy(communicator);
 }
 

@@ -184,20 +184,20 @@ Error start_world(Context& context, void* arguments, Meeting& found) {
         message::Engine& engine = context.messages;
         message::OtherWorlds::bridge(engine)->watch(request.connection);
         bool failed = false;
+        bool connected = false;
         std::string reason;
-        engine.wait_until(
-            [&] {
-                failed = failed || Launcher::has_failed(request, reason);
-                return failed || ports.first_caller(port.number) != nullptr;
-            },
-            {.call = engine.current_call});
+        while (!failed && !connected) {
+            engine.wait_until(
+                [&] {
+                    failed = failed || Launcher::has_failed(request, reason);
+                    return failed || ports.first_caller(port.number) != nullptr;
+                },
+                {.call = engine.current_call});
+            connected = !failed && accept_first(context, port.number, found);
+        }
         message::OtherWorlds::bridge(engine)->forget(request.connection);
-        const bool connected = !failed && ports.first_caller(port.number) != nullptr;
         context.launcher.end(request, connected);
-        if (connected) {
-            const Ports::Caller caller = ports.accept(port.number);
-            found = {.endpoint = caller.endpoint, .context = caller.context};
-        } else {
+        if (!connected) {
             error =
                 fail(MPI_ERR_SPAWN, "%s",
                      reason.empty() ? "the processes have ended without MPI_Init" : reason.c_str());

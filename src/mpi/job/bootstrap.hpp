@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "mpi/job/context_ids.hpp"
+#include "mpi/job/connecting_contexts.hpp"
 #include "mpi/job/segment.hpp"
 
 namespace warren::node {
@@ -73,14 +73,8 @@ class Bootstrap {
     // As above, for a communicator whose members are on several nodes.
     virtual std::uint32_t take_spanning_context() = 0;
     [[nodiscard]] virtual std::uint32_t give_back_context(std::uint32_t context) = 0;
-    // As above, for a communicator of several worlds; 0 before number_connecting(), which gives
-    // this process a number that no other one has (ContextIds::take_connecting).
-    std::uint32_t take_connecting_context() {
-        return connecting_owner_ == 0
-                   ? 0
-                   : ContextIds::take_connecting(connecting_owner_, connecting_turn_++);
-    }
-    void number_connecting(std::uint32_t owner) { connecting_owner_ = owner; }
+    // For communicators of several worlds.
+    ConnectingContexts& connecting_contexts() { return connecting_contexts_; }
 
     // Adds to a count and returns what it is then; a full fence. Ranks of the node that wait for
     // the count are rung by the caller, others by the bootstrap.
@@ -100,8 +94,7 @@ class Bootstrap {
 
   private:
     const RankNumbers numbers_;
-    std::uint32_t connecting_owner_ = 0;
-    std::uint32_t connecting_turn_ = 0;
+    ConnectingContexts connecting_contexts_;
 };
 
 } // namespace warren::node

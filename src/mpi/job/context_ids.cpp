@@ -74,16 +74,13 @@ std::uint32_t ContextIds::take_spanning(const Segment& segment) {
     return spanning(static_cast<std::uint32_t>(number));
 }
 
-std::uint32_t ContextIds::take_connecting(std::uint32_t owner, std::uint32_t turn) {
-    constexpr std::uint32_t turns = 1 << 12;
-    static_assert(std::uint64_t{owner_limit} * turns == std::uint64_t{1} << 30);
-    return spanning(owner * turns + turn % turns);
-}
-
 std::uint32_t ContextIds::spanning(std::uint32_t number) {
-    constexpr std::uint32_t low_bits = index_bits - 1;
     const std::uint32_t low = number & ((1u << low_bits) - 1);
     return number >> low_bits << (index_bits + 1) | (first_spanning | low) << 1;
+}
+
+std::uint32_t ContextIds::number_of(std::uint32_t context) {
+    return context >> (index_bits + 1) << low_bits | (index_of(context) & ((1u << low_bits) - 1));
 }
 
 std::uint32_t ContextIds::give_back(const Segment& segment, std::uint32_t context) {

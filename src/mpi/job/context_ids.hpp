@@ -8,7 +8,8 @@
 //     bits 20…1   index in the node segment's table, which grows with the most that have lived
 //     bit 0       point-to-point or collective
 // Communicators of several nodes have numbers that are never used again, each node its own ones,
-// from the indices above context_limit. So have communicators of several worlds (take_connecting).
+// from the indices above context_limit. Those of several worlds have numbers from there, too
+// (ConnectingContexts).
 // Indices below first_dynamic need no agreement (mpi/comm/communicator.hpp).
 //
 // Thread rule: by any rank, without locks. Invariant: a number is in the free list or has users.
@@ -48,12 +49,19 @@ class ContextIds {
 
     // For a communicator of several nodes; 0: there is none left.
     static std::uint32_t take_spanning(const Segment& segment);
-    // For a communicator of several worlds of this node: `owner` is a number below owner_limit that
-    // no other process of the node has, `turn` counts what it has taken. Numbers come again after
-    // 4096 others of the same owner.
-    static std::uint32_t take_connecting(std::uint32_t owner, std::uint32_t turn);
-    static constexpr std::uint32_t owner_limit = 1 << 18;
-    // Whether a context is from take_spanning() or take_connecting().
+    // The number `turn` of a block of numbers for communicators of several worlds; and back.
+    static std::uint32_t connecting(std::uint32_t block, std::uint32_t turn) {
+        return spanning(block * connecting_block + turn);
+    }
+    static std::uint32_t connecting_block_of(std::uint32_t context) {
+        return number_of(context) / connecting_block;
+    }
+    static std::uint32_t connecting_turn_of(std::uint32_t context) {
+        return number_of(context) % connecting_block;
+    }
+    static constexpr std::uint32_t connecting_block = 1 << 12;  // numbers
+    static constexpr std::uint32_t connecting_blocks = 1 << 18; // of a node
+    // Whether a context is from take_spanning() or connecting().
     static bool is_spanning(std::uint32_t context) { return index_of(context) >= first_spanning; }
 
     // Gives up one member's share; contexts that are not from take() have none. The last member
@@ -71,8 +79,11 @@ class ContextIds {
     static constexpr std::uint32_t index_bits = 20;
     static constexpr std::uint32_t first_spanning = 1 << (index_bits - 1);
     static_assert(context_limit == first_spanning);
-    // The context of a number of 30 bits beyond those of take().
+    // The context of a number of 30 bits beyond those of take(); and back.
     static std::uint32_t spanning(std::uint32_t number);
+    static std::uint32_t number_of(std::uint32_t context);
+    static constexpr std::uint32_t low_bits = index_bits - 1;
+    static_assert(std::uint64_t{connecting_blocks} * connecting_block == std::uint64_t{1} << 30);
 
     static std::uint32_t index_of(std::uint32_t context) {
         return (context >> 1) & ((1u << index_bits) - 1);

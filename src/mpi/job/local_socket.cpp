@@ -22,6 +22,9 @@ socklen_t fill(const std::string& name, sockaddr_un& address) {
     return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + bytes);
 }
 
+// Connections of other users that are closed before this user's work goes on.
+constexpr int strangers_at_once = 64;
+
 int open_socket(int type) {
     return socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
@@ -75,16 +78,47 @@ int connect_to(const std::string& name, int type) {
     return is_own_user(made) ? made : close_with(made, EPERM);
 }
 
+int connect_patiently(const std::string& name, int type, int patience_ms) {
+    int made = connect_to(name, type);
+    for (int waited_ms = 0; made < 0 && errno == EAGAIN && waited_ms < patience_ms; ++waited_ms) {
+        usleep(1000);
+        made = connect_to(name, type);
+    }
+    return made;
+}
+
 int accept_own(int listener) {
-    while (true) {
+    for (int strangers = 0; strangers < strangers_at_once;) {
         const int taken = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (taken < 0 && errno == EINTR) {
+        if (taken < 0 && (errno == EINTR || errno == ECONNABORTED)) {
             continue;
         }
         if (taken < 0 || is_own_user(taken)) {
             return taken;
         }
         close(taken);
+        ++strangers;
+    }
+    errno = EAGAIN;
+    return -1;
+}
+
+bool lacks_descriptors(int reason) {
+    return reason == EMFILE || reason == ENFILE || reason == ENOMEM || reason == ENOBUFS;
+}
+
+std::string text_of_socket_error(int reason) {
+    switch (reason) {
+    case EMFILE:
+        return "this process has no descriptor left; a higher limit helps (ulimit -n)";
+    case EAGAIN:
+        return "its queue of connections is full";
+    case ECONNREFUSED:
+        return "nobody listens there";
+    case EPERM:
+        return "it is another user's";
+    default:
+        return std::strerror(reason);
     }
 }
 

@@ -22,6 +22,8 @@ namespace {
 // What a socket's name has room for, beside its beginning.
 constexpr std::size_t service_limit = 80;
 constexpr int look_up_patience_ms = 5000;
+// Between two attempts of a process that has no descriptor left to answer with.
+constexpr unsigned retry_us = 10'000;
 
 // Long names have a hash instead of their end.
 std::string socket_of_service(const std::string& service) {
@@ -92,7 +94,7 @@ Error NameService::publish(const std::string& service, const std::string& port_n
                    ? fail(MPI_ERR_SERVICE, "service_name \"%.80s\" is published already",
                           service.c_str())
                    : fail(MPI_ERR_OTHER, "no socket for service_name \"%.80s\": %s",
-                          service.c_str(), std::strerror(errno));
+                          service.c_str(), text_of_socket_error(errno).c_str());
     }
     {
         const std::lock_guard guard(mutex_);
@@ -122,9 +124,14 @@ Error NameService::look_up(const std::string& service, std::string& port_name) {
     const auto unknown = [&] {
         return fail(MPI_ERR_NAME, "nobody has published service_name \"%.80s\"", service.c_str());
     };
-    const int connection = connect_to(socket_of_service(service), SOCK_SEQPACKET);
+    const int connection =
+        connect_patiently(socket_of_service(service), SOCK_SEQPACKET, look_up_patience_ms);
+    if (connection < 0 && (errno == ECONNREFUSED || errno == EPERM)) {
+        return unknown(); // other users' names are none
+    }
     if (connection < 0) {
-        return unknown();
+        return fail(MPI_ERR_SERVICE, "service_name \"%.80s\" can't be looked up: %s",
+                    service.c_str(), text_of_socket_error(errno).c_str());
     }
     pollfd place = {.fd = connection, .events = POLLIN, .revents = 0};
     int ready;
@@ -142,6 +149,7 @@ Error NameService::look_up(const std::string& service, std::string& port_name) {
 }
 
 void NameService::serve() {
+    bool lacks = false;
     while (true) {
         std::vector<pollfd> places{{.fd = nudges_, .events = POLLIN, .revents = 0}};
         {
@@ -154,6 +162,10 @@ void NameService::serve() {
             }
         }
         ::poll(places.data(), places.size(), -1);
+        if (lacks) {
+            usleep(retry_us); // who asks is still there
+        }
+        lacks = false;
         std::uint64_t count;
         if (read(nudges_, &count, sizeof count) < 0) {
             // It was somebody who asks.
@@ -167,6 +179,7 @@ void NameService::serve() {
                      MSG_NOSIGNAL | MSG_DONTWAIT);
                 close(asking);
             }
+            lacks = lacks || lacks_descriptors(errno);
         }
     }
 }

@@ -382,6 +382,23 @@ struct Engine::ForeignArrivals {
     }
 };
 
+// As above, of cells of other worlds. False: it is damaged, and nothing has been done.
+struct Engine::StrangeArrivals {
+    Engine& engine;
+
+    bool operator()(const transport::Arrival& arrival) const {
+        if (!may_cross_worlds(engine.core_, arrival)) [[unlikely]] {
+            return false;
+        }
+        if (engine.core_.outbox.observed()) [[unlikely]] {
+            CountedArrivals{engine}(arrival);
+        } else {
+            Arrivals{engine}(arrival);
+        }
+        return true;
+    }
+};
+
 bool Engine::progress() {
     const bool moved = core_.outbox.is_plain() ? core_.transport.poll(Arrivals{*this})
                                                : CountedArrivals::poll(*this);
@@ -420,7 +437,7 @@ bool Engine::Arrivals::go_on(Engine& engine, bool moved) {
             moved |= transport.poll_network(ForeignArrivals{engine});
         }
         if (transport.bridge() != nullptr) {
-            moved |= transport.poll_bridge(Arrivals{engine});
+            moved |= transport.poll_bridge(StrangeArrivals{engine});
         }
     }
     if (!engine.withdrawals_.empty()) {

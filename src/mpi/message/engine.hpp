@@ -258,6 +258,7 @@ class Engine {
     struct Leaving;  // the end of flush() in a job of several nodes
     struct CountedArrivals;
     struct ForeignArrivals;
+    struct StrangeArrivals;
 
     // A short message through the queue.
     bool receive_queued(void* buffer, std::size_t capacity, std::size_t unit,

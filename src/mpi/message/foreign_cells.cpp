@@ -19,15 +19,15 @@ bool is_sound_want(const Request& send, const WantedData& wanted) {
 
 } // namespace
 
-bool may_cross_nodes(Core& core, const transport::Arrival& arrival) {
+namespace {
+
+// Cells that cross both: messages, and what is said about them.
+bool is_sound_message(Core& core, const transport::Arrival& arrival) {
     const auto receives = [](const Request& request) { return request.is_receive(); };
     const auto sends = [](const Request& request) { return request.is_send(); };
     switch (arrival.header.kind) {
     case kind::eager:
-    case kind::farewell:
     case kind::withdrawn:
-    case kind::window_request:
-    case kind::window_notice:
         return true; // which believe nothing
     case kind::stream_head:
         return head_of(arrival).total >= arrival.block_bytes;
@@ -49,6 +49,35 @@ bool may_cross_nodes(Core& core, const transport::Arrival& arrival) {
     }
     default:
         return false;
+    }
+}
+
+// Streams come in blocks, with a head.
+bool has_its_head(const transport::Arrival& arrival) {
+    const transport::CellKind kind = arrival.header.kind;
+    return arrival.extra != nullptr || (kind != kind::stream_head && kind != kind::answer_head);
+}
+
+} // namespace
+
+bool may_cross_nodes(Core& core, const transport::Arrival& arrival) {
+    switch (arrival.header.kind) {
+    case kind::farewell:
+    case kind::window_request:
+    case kind::window_notice:
+        return true; // which believe nothing
+    default:
+        return has_its_head(arrival) && is_sound_message(core, arrival);
+    }
+}
+
+bool may_cross_worlds(Core& core, const transport::Arrival& arrival) {
+    switch (arrival.header.kind) {
+    case kind::port_request:
+    case kind::port_answer:
+        return true; // which believe nothing
+    default:
+        return has_its_head(arrival) && is_sound_message(core, arrival);
     }
 }
 

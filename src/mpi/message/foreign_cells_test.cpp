@@ -73,6 +73,24 @@ TEST_F(ForeignCells, WithAddressesAreRefused) {
     EXPECT_FALSE(takes(Cell::of(kind::rendezvous, offered)));
 }
 
+TEST_F(ForeignCells, OfOtherWorldsAreOfMessagesAndPortsOnly) {
+    const auto crosses = [&](const Cell& cell) { return may_cross_worlds(*core, cell.arrival()); };
+    for (std::uint32_t kind = 0; kind < 100; ++kind) {
+        Cell cell;
+        cell.kind = static_cast<transport::CellKind>(kind);
+        const bool port = kind == kind::port_request || kind == kind::port_answer;
+        const bool window = kind == kind::window_request || kind == kind::window_notice;
+        EXPECT_EQ(crosses(cell), port || (takes(cell) && !window && kind != kind::farewell))
+            << kind;
+    }
+    const Cell head = Cell::with_head(kind::stream_head, {.total = 40, .token = 1, .began = 0}, 40);
+    EXPECT_TRUE(crosses(head));
+    transport::Arrival bare = head.arrival();
+    bare.extra = nullptr;
+    EXPECT_FALSE(may_cross_worlds(*core, bare));
+    EXPECT_FALSE(may_cross_nodes(*core, bare));
+}
+
 TEST_F(ForeignCells, OfUnknownKindsAreRefused) {
     for (const int kind : {0, 15, 16, 22, int{kind::limit}, 0xffff}) {
         Cell cell;

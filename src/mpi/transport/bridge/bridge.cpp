@@ -6,7 +6,6 @@
 #include <cstring>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,7 +19,8 @@ namespace warren::transport::bridge {
 namespace {
 
 Error no_descriptor(const char* what) {
-    return fail(MPI_ERR_OTHER, "%s for processes of other worlds: %s", what, std::strerror(errno));
+    return fail(MPI_ERR_OTHER, "%s for processes of other worlds: %s", what,
+                node::text_of_socket_error(errno).c_str());
 }
 
 } // namespace
@@ -41,7 +41,7 @@ Error Bridge::open(Rank& rank, std::function<void(std::uint32_t)> grow,
     if (Error error = bridge->listen()) {
         return error;
     }
-    if (Error error = bridge->number_contexts()) {
+    if (Error error = rank.bootstrap().connecting_contexts().open()) {
         return error;
     }
     if (Error error = bridge->start_watcher()) {
@@ -67,29 +67,6 @@ Error Bridge::listen() {
     return {};
 }
 
-// A name that the kernel gives once stands for the number.
-Error Bridge::number_contexts() {
-    for (int turn = 0; turn < 1000; ++turn) {
-        std::uint32_t number = 0;
-        if (getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number)) {
-            continue;
-        }
-        number %= node::ContextIds::owner_limit;
-        if (number == 0) {
-            continue;
-        }
-        number_ = node::listen_at("warren.contexts." + std::to_string(number), SOCK_DGRAM, 0);
-        if (number_ >= 0) {
-            rank_.bootstrap().number_connecting(number);
-            return {};
-        }
-        if (errno != EADDRINUSE) {
-            break;
-        }
-    }
-    return no_descriptor("no socket");
-}
-
 Bridge::~Bridge() {
     if (watcher_.joinable()) {
         stops_.store(true);
@@ -106,7 +83,7 @@ Bridge::~Bridge() {
     for (const auto& [number, arriving] : arriving_) {
         close(arriving.connection);
     }
-    for (const int descriptor : {listener_, number_, events_, nudges_}) {
+    for (const int descriptor : {listener_, events_, nudges_}) {
         if (descriptor >= 0) {
             close(descriptor);
         }
@@ -138,13 +115,14 @@ node::ProcessName Bridge::name_of(std::uint32_t endpoint) const {
                                    .rank = node::Endpoints(rank_.segment).world_rank(endpoint)};
 }
 
-bool Bridge::reach(std::uint32_t endpoint) {
+int Bridge::reach(std::uint32_t endpoint) {
     if (endpoint < first_) {
-        return true;
+        return 0;
     }
     Way& its = way(endpoint);
     its.left = false;
-    return its.connection >= 0 || connect(its);
+    its.closes = false; // a goodbye may be under way
+    return its.connection >= 0 ? 0 : connect(its);
 }
 
 void Bridge::retain(std::uint32_t endpoint) {
@@ -171,13 +149,26 @@ void Bridge::say_goodbye(std::uint32_t endpoint) {
         its.closes = false;
         return; // nobody has been reached
     }
-    append(its, {.bytes = 0, .kind = 0, .flags = goodbye, .context = 0, .source = 0, .tag = 0},
+    append(its,
+           {.bytes = 0,
+            .kind = 0,
+            .flags = static_cast<std::uint16_t>(leaves_ ? goodbye | leaves : goodbye),
+            .context = its.seen,
+            .source = 0,
+            .tag = 0},
            nullptr, nullptr);
     flush(endpoint);
 }
 
 void Bridge::leave() {
     leaves_ = true;
+    // Who has only sent to this process learns of its end, too.
+    for (const auto& [number, arriving] : arriving_) {
+        if (arriving.endpoint != 0 && !arriving.goodbye && way(arriving.endpoint).connection < 0 &&
+            way(arriving.endpoint).backlog.empty()) {
+            connect(way(arriving.endpoint));
+        }
+    }
     for (std::uint32_t number = 0; number < ways_.size(); ++number) {
         if (ways_[number]->connection >= 0) {
             say_goodbye(first_ + number);
@@ -187,9 +178,11 @@ void Bridge::leave() {
 
 void Bridge::lost(std::uint32_t endpoint, const std::string& cause) {
     usleep(lost_patience_us);
-    const node::ProcessName process = name_of(endpoint);
-    const std::string text = node::lost_world_text + std::string("the connection to its rank ") +
-                             std::to_string(process.rank) + " was lost, because " + cause;
+    end_job(node::lost_world_text + std::string("the connection to its rank ") +
+            std::to_string(name_of(endpoint).rank) + " was lost, because " + cause);
+}
+
+void Bridge::end_job(const std::string& text) {
     if (rank_.bootstrap().abort(node::JobEnd::fatal_error, 1, text.c_str()) ==
         node::Bootstrap::Told::nobody) {
         std::fprintf(stderr, "warren: rank %u: %s\n", rank_.world_rank, text.c_str());
@@ -253,17 +246,19 @@ bool Bridge::send(std::uint32_t endpoint, const Header& header, const Extra* ext
     return true;
 }
 
-bool Bridge::connect(Way& way) {
+// 0, or an errno.
+int Bridge::connect(Way& way) {
     way.connection = node::connect_to(node::socket_of(way.process), SOCK_STREAM);
     if (way.connection < 0) {
-        return false;
+        return errno;
     }
+    way.ended = false;
     if (way.give_up_ns != 0) {
         way.give_up_ns = 0;
         unreached_.fetch_sub(1);
     }
     const Hello hello = {
-        .magic = hello_magic, .world = own_.world, .rank = own_.rank, .reserved = 0};
+        .magic = hello_magic, .world = own_.world, .rank = own_.rank, .connection = ++way.opened};
     if (way.backlog.empty()) {
         ++backlogs_;
     }
@@ -271,14 +266,34 @@ bool Bridge::connect(Way& way) {
     way.backlog.insert(way.backlog.begin(), bytes, bytes + sizeof hello);
     // The other end's close is seen, whether anything is sent or not.
     add_event(events_, way.connection, EPOLLRDHUP, of_way | endpoints_.at(way.process));
-    return flush(endpoints_.at(way.process)) || way.connection >= 0;
+    flush(endpoints_.at(way.process));
+    return way.connection >= 0 ? 0 : ECONNREFUSED; // it has just ended
+}
+
+// While its process does not listen yet, or its queue is full.
+void Bridge::connect_again(std::uint32_t endpoint) {
+    Way& its = way(endpoint);
+    const int reason = connect(its);
+    if (reason == 0) {
+        return;
+    }
+    const std::uint64_t now = monotonic_ns();
+    const std::uint64_t waited = now + listen_patience_ns - its.give_up_ns;
+    if (node::lacks_descriptors(reason) && waited > descriptor_patience_ns) {
+        end_job("no connection to a process of another world: " +
+                node::text_of_socket_error(reason));
+    }
+    if (reason == EPERM || now > its.give_up_ns) {
+        lost(endpoint,
+             reason == ECONNREFUSED ? "it does not listen" : node::text_of_socket_error(reason));
+    }
 }
 
 // Sends what can leave. Returns whether anything has.
 bool Bridge::flush(std::uint32_t endpoint) {
     Way& its = way(endpoint);
     if (its.connection < 0) {
-        return connect(its);
+        return connect(its) == 0; // or later: connect_again
     }
     bool moved = false;
     while (its.sent < its.backlog.size()) {

@@ -11,7 +11,8 @@
 //
 // A process is connected while communicators have it as a member (retain, release). The end of a
 // connected process ends the job. When the last communicator has gone, a frame says goodbye, and
-// the connection is closed.
+// the connection is closed. Two processes may meet again at once, so a goodbye names the newest
+// connection that its sender has seen: it means nothing if a newer one has been opened since.
 //
 // While the rank sleeps, a thread waits for the sockets, and rings the rank's doorbell, which then
 // looks by itself. Thread rule: under the rank's lock.
@@ -23,6 +24,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -51,8 +53,8 @@ class Bridge {
     // The endpoint of a process, of this world or another one; and back.
     std::uint32_t endpoint_of(const node::ProcessName& process);
     node::ProcessName name_of(std::uint32_t endpoint) const;
-    // Connects to a process that listens already. False: there is none, or it is another user's.
-    bool reach(std::uint32_t endpoint);
+    // Connects to a process that listens already. 0, or an errno as connect_to's.
+    int reach(std::uint32_t endpoint);
 
     // Whether the process has ended, or said goodbye.
     bool has_left(std::uint32_t endpoint) { return endpoint >= first_ && way(endpoint).left; }
@@ -64,6 +66,7 @@ class Bridge {
     // --- Messages, as NodeTransport's
     bool send(std::uint32_t endpoint, const Header& header, const Extra* extra,
               const Source& source, std::size_t bytes);
+    // The handler returns false when what has arrived can't be right: its sender is lost then.
     template <typename Handler>
     bool poll(Handler&& handler) {
         const bool news = news_.load(std::memory_order_relaxed) &&
@@ -71,7 +74,7 @@ class Bridge {
         if (!news && ++looks_ % looks_per_poll != 0) {
             return false;
         }
-        return look([&handler](const Arrival& arrival) { handler(arrival); });
+        return look([&handler](const Arrival& arrival) { return handler(arrival); });
     }
     void falls_asleep();
     // All that was sent is with the kernel.
@@ -79,19 +82,23 @@ class Bridge {
     // The rank leaves MPI: says goodbye to all. Connections may end from now on.
     void leave();
 
-    // Has the rank look again at this time if it sleeps then; 0: not any more.
+    // Has the rank look again at this time if it sleeps then; or no longer. Each thread that waits
+    // has a time of its own.
     void wake_at(std::uint64_t time_ns);
+    void forget_wake(std::uint64_t time_ns);
     // --- Descriptors of others, which end a rank's sleep when they are readable
     void watch(int descriptor);
     void forget(int descriptor);
 
   private:
-    using Handler = std::function<void(const Arrival&)>;
+    using Handler = std::function<bool(const Arrival&)>;
 
     struct Way {
         node::ProcessName process;
         int connection = -1;
         std::uint32_t users = 0;      // communicators
+        std::uint32_t opened = 0;     // connections to it so far
+        std::uint32_t seen = 0;       // the newest of its own that has been heard of
         std::uint64_t give_up_ns = 0; // while it does not listen; 0: it does
         std::vector<std::byte> backlog;
         std::size_t sent = 0;     // of the backlog
@@ -114,7 +121,6 @@ class Bridge {
     Bridge(Rank& rank, std::function<void(std::uint32_t)> grow);
 
     Error listen();
-    Error number_contexts();
     Error start_watcher();
     void watcher();
     void nudge_watcher() const;
@@ -123,18 +129,21 @@ class Bridge {
     bool look(const Handler& handler);
     void other_end_closed(std::uint32_t endpoint, const Handler& handler);
     void take_connections();
-    bool read(Arriving& arriving, const Handler& handler);
-    bool take_frames(Arriving& arriving, const Handler& handler);
+    const char* read(Arriving& arriving, const Handler& handler);
+    const char* take_frames(Arriving& arriving, const Handler& handler);
     bool take_hello(Arriving& arriving);
-    void arriving_ended(std::uint32_t number);
+    void arriving_ended(std::uint32_t number, const char* reason);
+    void take_goodbye(Arriving& arriving, const FrameHead& head);
+    void connect_again(std::uint32_t endpoint);
 
     void append(Way& way, const FrameHead& head, const Extra* extra, const Source* source);
     bool flush(std::uint32_t endpoint);
-    bool connect(Way& way);
+    int connect(Way& way);
     void close_way(Way& way);
     void connection_broke(std::uint32_t endpoint);
     void say_goodbye(std::uint32_t endpoint);
     [[noreturn]] void lost(std::uint32_t endpoint, const std::string& cause);
+    [[noreturn]] void end_job(const std::string& text);
 
     Rank& rank_;
     const std::uint32_t first_; // endpoint of another world
@@ -147,15 +156,16 @@ class Bridge {
     std::uint32_t backlogs_ = 0; // ways with a backlog
     std::uint32_t looks_ = 0;
     bool leaves_ = false;
+    std::uint64_t lacks_descriptors_since_ns_ = 0; // to take a connection; 0: it doesn't
+    std::multiset<std::uint64_t> wakes_;           // times
 
     int listener_ = -1;
-    int number_ = -1; // keeps the number of this process's contexts
     int events_ = -1;
     int nudges_ = -1; // has the watcher ask again how long it may wait
     std::atomic<bool> news_{false};
-    std::atomic<std::uint32_t> unreached_{0}; // ways that are to be connected
-    std::atomic<std::uint32_t> asleep_{0};    // the watcher's word
-    std::atomic<std::uint64_t> wake_at_ns_{0};
+    std::atomic<std::uint32_t> unreached_{0};  // ways that are to be connected
+    std::atomic<std::uint32_t> asleep_{0};     // the watcher's word
+    std::atomic<std::uint64_t> wake_at_ns_{0}; // the first of the times; 0: none
     std::atomic<bool> stops_{false};
     std::thread watcher_;
 };

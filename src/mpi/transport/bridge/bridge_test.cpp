@@ -1,8 +1,10 @@
 // Ranks of two worlds in one process.
 #include "mpi/transport/bridge/bridge.hpp"
 
+#include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <random>
 #include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -41,6 +43,7 @@ struct World {
                                 .sender = arrival.sender,
                                 .data = {arrival.data, arrival.data + arrival.bytes},
                                 .block = arrival.extra != nullptr});
+            return true;
         });
     }
 
@@ -115,7 +118,7 @@ TEST(Bridge, ProcessesThatDoNotListenYetGetTheirMessagesLater) {
     const node::ProcessName name = other->name();
     other->bridge.reset();
     const std::uint32_t endpoint = one.bridge->endpoint_of(name);
-    EXPECT_FALSE(one.bridge->reach(endpoint));
+    EXPECT_EQ(one.bridge->reach(endpoint), ECONNREFUSED);
     EXPECT_TRUE(one.bridge->send(endpoint, header(1), nullptr, "hello", 5));
     EXPECT_FALSE(one.bridge->is_idle());
     Error error = Bridge::open(
@@ -147,6 +150,70 @@ TEST(Bridge, GoodbyeLetsAProcessEnd) {
     EXPECT_TRUE(one.bridge->send(endpoint, header(2), nullptr, "hello", 5));
     EXPECT_TRUE(one.bridge->is_idle());
     one.bridge->release(endpoint);
+}
+
+TEST(Bridge, OldGoodbyeMeansNothingToAProcessThatHasCalledAgain) {
+    World one;
+    World other;
+    const std::uint32_t its = one.bridge->endpoint_of(other.name());
+    const std::uint32_t back = other.bridge->endpoint_of(one.name());
+    one.bridge->retain(its);
+    other.bridge->retain(back);
+    one.bridge->send(its, header(1), nullptr, "hello", 5);
+    other.bridge->send(back, header(1), nullptr, "hello", 5);
+    ASSERT_TRUE(
+        comes(one, other, [&] { return one.received.size() == 1 && other.received.size() == 1; }));
+    other.bridge->release(back);
+    one.bridge->release(its);
+    ASSERT_EQ(one.bridge->reach(its), 0); // before the other's goodbye is read
+    one.bridge->send(its, header(2), nullptr, "again", 5);
+    ASSERT_TRUE(comes(one, other, [&] { return other.received.size() == 2; }));
+    EXPECT_FALSE(one.bridge->has_left(its));
+    EXPECT_FALSE(other.bridge->has_left(back));
+}
+
+// Frames of all lengths and flags, whole and broken off, as sound ones come in between.
+TEST(Bridge, DamagedFramesEndTheirConnectionOnly) {
+    World one;
+    std::minstd_rand random(1);
+    const auto below = [&](std::uint32_t limit) {
+        return static_cast<std::uint32_t>(random()) % limit;
+    };
+    std::size_t sound = 0;
+    for (int turn = 0; turn < 300; ++turn) {
+        const int connection = node::connect_to(node::socket_of(one.name()), SOCK_STREAM);
+        ASSERT_GE(connection, 0);
+        const Hello hello = {
+            .magic = hello_magic, .world = 1, .rank = below(3), .connection = below(3)};
+        std::vector<std::byte> bytes(sizeof hello);
+        std::memcpy(bytes.data(), &hello, sizeof hello);
+        const FrameHead first = {
+            .bytes = 40, .kind = 9, .flags = 0, .context = 77, .source = 3, .tag = turn};
+        const FrameHead second = {.bytes = below(100'000),
+                                  .kind = static_cast<CellKind>(below(40)),
+                                  .flags = static_cast<std::uint16_t>(below(20)),
+                                  .context = static_cast<std::uint32_t>(random()),
+                                  .source = static_cast<std::int32_t>(random()),
+                                  .tag = static_cast<std::int32_t>(random())};
+        for (const FrameHead& head : {first, second}) {
+            const std::size_t at = bytes.size();
+            bytes.resize(at + sizeof head + 40 + below(200));
+            std::memcpy(bytes.data() + at, &head, sizeof head);
+            if (&head.bytes == &first.bytes) {
+                bytes.resize(at + sizeof head + 40);
+            }
+        }
+        // (The bridge may close it before.)
+        static_cast<void>(send(connection, bytes.data(), bytes.size() - below(2), MSG_NOSIGNAL));
+        close(connection);
+        ++sound;
+        const auto end = std::chrono::steady_clock::now() + patience;
+        while (one.received.size() < sound && std::chrono::steady_clock::now() < end) {
+            one.poll();
+        }
+        sound = one.received.size(); // the second one may be sound, too
+        ASSERT_GE(sound, static_cast<std::size_t>(turn) + 1);
+    }
 }
 
 TEST(BridgeDeathTest, EndOfAConnectedProcessEndsTheRank) {

@@ -25,6 +25,25 @@ namespace {
 
 constexpr int events_at_once = 32;
 
+// Why nothing more comes by a connection.
+constexpr const char* has_ended = "its process has ended";
+constexpr const char* is_damaged = "it has sent damaged data";
+
+// Only blocks are longer than a cell.
+bool is_sound(const FrameHead& head) {
+    switch (head.flags) {
+    case 0:
+        return head.bytes <= inline_bytes;
+    case has_extra:
+        return head.bytes <= fabric::block_bytes_limit;
+    case goodbye:
+    case goodbye | leaves:
+        return head.bytes == 0;
+    default:
+        return false;
+    }
+}
+
 int milliseconds_until(std::uint64_t time_ns) {
     constexpr std::uint64_t ms = 1'000'000;
     const std::uint64_t now = monotonic_ns();
@@ -45,10 +64,8 @@ bool Bridge::look(const Handler& handler) {
             if (its.give_up_ns == 0) {
                 continue;
             }
-            moved |= connect(its);
-            if (its.give_up_ns != 0 && monotonic_ns() > its.give_up_ns) {
-                lost(first_ + number, "it does not listen");
-            }
+            connect_again(first_ + number);
+            moved |= its.give_up_ns == 0;
         }
     }
     epoll_event events[events_at_once];
@@ -71,8 +88,8 @@ bool Bridge::look(const Handler& handler) {
             const auto found = arriving_.find(number);
             if (found != arriving_.end()) {
                 moved = true;
-                if (!read(found->second, handler)) {
-                    arriving_ended(number);
+                if (const char* end = read(found->second, handler)) {
+                    arriving_ended(number, end);
                 }
             }
         } else {
@@ -92,8 +109,8 @@ void Bridge::other_end_closed(std::uint32_t endpoint, const Handler& handler) {
         }
     }
     for (const std::uint32_t number : numbers) {
-        if (!read(arriving_.at(number), handler)) {
-            arriving_ended(number);
+        if (const char* end = read(arriving_.at(number), handler)) {
+            arriving_ended(number, end);
         }
     }
     if (way(endpoint).connection >= 0) {
@@ -102,19 +119,28 @@ void Bridge::other_end_closed(std::uint32_t endpoint, const Handler& handler) {
 }
 
 void Bridge::take_connections() {
-    while (true) {
+    for (int taken = 0; taken < connections_at_once; ++taken) {
         const int connection = node::accept_own(listener_);
         if (connection < 0) {
+            if (!node::lacks_descriptors(errno)) {
+                lacks_descriptors_since_ns_ = 0;
+            } else if (lacks_descriptors_since_ns_ == 0) {
+                lacks_descriptors_since_ns_ = monotonic_ns();
+            } else if (monotonic_ns() - lacks_descriptors_since_ns_ > descriptor_patience_ns) {
+                end_job("a connection of another world can't be taken: " +
+                        node::text_of_socket_error(errno));
+            }
             return;
         }
+        lacks_descriptors_since_ns_ = 0;
         const std::uint32_t number = ++last_arriving_;
         arriving_[number] = {.connection = connection, .number = number, .bytes = {}};
         add_event(events_, connection, EPOLLIN, of_arriving | number);
     }
 }
 
-// False: it has ended, or is not sound.
-bool Bridge::read(Arriving& arriving, const Handler& handler) {
+// Null, or why nothing more comes.
+const char* Bridge::read(Arriving& arriving, const Handler& handler) {
     constexpr std::size_t least_space = 16 * 1024;
     std::size_t total = 0;
     while (total < read_at_once) {
@@ -138,18 +164,18 @@ bool Bridge::read(Arriving& arriving, const Handler& handler) {
             continue;
         }
         if (got < 0 && errno == EAGAIN) {
-            return true;
+            return nullptr;
         }
         if (got <= 0) {
-            return false;
+            return has_ended;
         }
         arriving.end += static_cast<std::size_t>(got);
         total += static_cast<std::size_t>(got);
-        if (!take_frames(arriving, handler)) {
-            return false;
+        if (const char* end = take_frames(arriving, handler)) {
+            return end;
         }
     }
-    return true;
+    return nullptr;
 }
 
 bool Bridge::take_hello(Arriving& arriving) {
@@ -161,64 +187,84 @@ bool Bridge::take_hello(Arriving& arriving) {
     }
     arriving.endpoint = endpoint_of({.world = hello.world, .rank = hello.rank});
     Way& its = way(arriving.endpoint);
-    its.left = false;
-    its.newest = std::max(its.newest, arriving.number);
+    if (arriving.number > its.newest) {
+        its.left = false;
+        its.newest = arriving.number;
+        its.seen = hello.connection;
+    }
     return true;
 }
 
-// False: a frame is not sound.
-bool Bridge::take_frames(Arriving& arriving, const Handler& handler) {
+void Bridge::take_goodbye(Arriving& arriving, const FrameHead& head) {
+    arriving.goodbye = true;
+    Way& its = way(arriving.endpoint);
+    // (An older connection may be read after a newer one.)
+    if (its.newest == arriving.number &&
+        ((head.flags & leaves) != 0 || head.context == its.opened)) {
+        its.left = true;
+    }
+}
+
+// Null, or why nothing more is taken.
+const char* Bridge::take_frames(Arriving& arriving, const Handler& handler) {
     if (arriving.endpoint == 0) {
         if (arriving.end - arriving.begin < sizeof(Hello)) {
-            return true;
+            return nullptr;
         }
         if (!take_hello(arriving)) {
-            return false;
+            return is_damaged;
         }
     }
     while (arriving.end - arriving.begin >= sizeof(FrameHead)) {
         const std::byte* at = arriving.bytes.data() + arriving.begin;
         FrameHead head;
         std::memcpy(&head, at, sizeof head);
-        const std::size_t extra = (head.flags & has_extra) != 0 ? extra_bytes : 0;
-        if (head.bytes > fabric::block_bytes_limit) {
-            return false;
+        if (!is_sound(head)) {
+            return is_damaged;
         }
+        const std::size_t extra = (head.flags & has_extra) != 0 ? extra_bytes : 0;
         const std::size_t bytes = sizeof head + extra + head.bytes;
         if (arriving.end - arriving.begin < bytes) {
-            return true;
+            return nullptr;
         }
         arriving.begin += bytes;
-        arriving.goodbye = (head.flags & goodbye) != 0;
-        // (An older connection may be read after a newer one.)
-        if (Way& its = way(arriving.endpoint); its.newest == arriving.number) {
-            its.left = arriving.goodbye;
-        }
-        if (arriving.goodbye) {
+        if ((head.flags & goodbye) != 0) {
+            take_goodbye(arriving, head);
             continue;
         }
-        handler({.header = {.kind = head.kind,
-                            .context = head.context,
-                            .source = head.source,
-                            .tag = head.tag},
-                 .sender = arriving.endpoint,
-                 .bytes = head.bytes,
-                 .block_bytes = head.bytes,
-                 .data = at + sizeof head + extra,
-                 .extra = extra != 0 ? at + sizeof head : nullptr});
+        arriving.goodbye = false;
+        if (Way& its = way(arriving.endpoint); its.newest == arriving.number) {
+            its.left = false;
+        }
+        const bool right = handler({.header = {.kind = head.kind,
+                                               .context = head.context,
+                                               .source = head.source,
+                                               .tag = head.tag},
+                                    .sender = arriving.endpoint,
+                                    .bytes = head.bytes,
+                                    .block_bytes = head.bytes,
+                                    .data = at + sizeof head + extra,
+                                    .extra = extra != 0 ? at + sizeof head : nullptr});
+        if (!right) {
+            return is_damaged;
+        }
     }
-    return true;
+    return nullptr;
 }
 
-void Bridge::arriving_ended(std::uint32_t number) {
+void Bridge::arriving_ended(std::uint32_t number, const char* reason) {
     Arriving& arriving = arriving_.at(number);
     close(arriving.connection);
     const std::uint32_t endpoint = arriving.endpoint;
-    const bool expected = arriving.goodbye || endpoint == 0;
+    const bool expected = (arriving.goodbye && reason == has_ended) || endpoint == 0;
     arriving_.erase(number);
     if (!expected) {
         if (way(endpoint).users > 0 && !leaves_) {
-            lost(endpoint, "its process has ended");
+            if (reason == is_damaged) {
+                end_job("rank " + std::to_string(name_of(endpoint).rank) +
+                        " of another world has sent damaged data");
+            }
+            lost(endpoint, reason);
         }
         way(endpoint).left = true;
         way(endpoint).ended = true;
@@ -241,8 +287,14 @@ void Bridge::nudge_watcher() const {
 }
 
 void Bridge::wake_at(std::uint64_t time_ns) {
-    wake_at_ns_.store(time_ns);
+    wakes_.insert(time_ns);
+    wake_at_ns_.store(*wakes_.begin());
     nudge_watcher();
+}
+
+void Bridge::forget_wake(std::uint64_t time_ns) {
+    wakes_.erase(wakes_.find(time_ns));
+    wake_at_ns_.store(wakes_.empty() ? 0 : *wakes_.begin());
 }
 
 void Bridge::watch(int descriptor) {

@@ -19,8 +19,12 @@ inline constexpr int retry_ms = 1;
 // How long a process may take to listen that is a member of a new communicator: it comes to the
 // same collective call.
 inline constexpr std::uint64_t listen_patience_ns = 600'000'000'000;
+// How long a process that has no descriptor left waits for one to become free before it gives up.
+inline constexpr std::uint64_t descriptor_patience_ns = 10'000'000'000;
 // A process that has died is reported by its mpiexec, which knows why: so long it comes first.
 inline constexpr std::uint32_t lost_patience_us = 2'000'000;
+// Connections that are taken at once, before messages get their turn.
+inline constexpr int connections_at_once = 64;
 // Connections that the kernel keeps until they are taken.
 inline constexpr int connections_waiting = 1024;
 

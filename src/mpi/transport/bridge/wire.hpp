@@ -14,7 +14,7 @@ struct FrameHead {
     std::uint32_t bytes; // of data
     CellKind kind;
     std::uint16_t flags;
-    std::uint32_t context;
+    std::uint32_t context; // of a goodbye: the newest connection that its sender has seen
     std::int32_t source;
     std::int32_t tag;
 };
@@ -24,12 +24,13 @@ struct Hello {
     std::uint64_t magic;
     std::uint64_t world;
     std::uint32_t rank;
-    std::uint32_t reserved;
+    std::uint32_t connection; // counts those that it has opened to this process, from 1 on
 };
 
-inline constexpr std::uint64_t hello_magic = 0x31656764'69725761; // "aWridge1"
+inline constexpr std::uint64_t hello_magic = 0x32656764'69725761; // "aWridge2"
 inline constexpr std::uint16_t has_extra = 1;
-inline constexpr std::uint16_t goodbye = 2;
+inline constexpr std::uint16_t goodbye = 2; // no communicator has both processes
+inline constexpr std::uint16_t leaves = 4;  // with a goodbye: its sender leaves MPI
 
 // The origin of an event, in its upper half; the lower one is an endpoint or a number.
 inline constexpr std::uint64_t of_listener = 0;

@@ -43,6 +43,15 @@ def is_reduction(procedure):
     return "OPERATION" in kinds and "WINDOW" not in kinds
 
 
+def is_partitioned(procedure):
+    return any(p.kind.startswith("PARTITION") for p in procedure.parameters)
+
+
+def stays(procedure):
+    """Whether the library uses the memory itself after the call."""
+    return procedure.name.removesuffix("_c").endswith(("attach", "attach_buffer", "Win_create"))
+
+
 def has_block_per_peer(procedure, name):
     """Whether a buffer has a block for each process, so that `count` is that of one of them."""
     call = procedure.name.lower()
@@ -101,21 +110,24 @@ class SectionWriter(ProcedureWriter):
             return
         self.arguments.append(f"{name}_.data()")
         self.sections.append(f"{name}_")
-        blocking = not fortran.is_nonblocking(self.procedure)
         count, datatype = (following + [None, None])[:2]
         types = [p for p in following if p.kind == "DATATYPE" and not p.is_array]
         if (datatype is not None and datatype.kind == "DATATYPE" and not datatype.is_array
                 and "NUM_ELEM" in count.kind and not count.is_array and not is_reduction(self.procedure)
                 and not has_block_per_peer(self.procedure, name)):
             self.block(name, count, datatype)
-        elif blocking:
-            way = "in" if parameter.c_type.startswith("const") else "inout"
-            self.holders.append(f"CopiedSection {name}_({name}, Way::{way});")
-        elif types and not is_reduction(self.procedure) and self.procedure.name not in OF_ONE_ELEMENT:
+        elif is_partitioned(self.procedure):
             self.holders.append(f"SpacedSection {name}_({name}, integer::Type::from(*{types[0].name}));")
             self.replaced[types[0].name] = f"{name}_.type()"
-        else:
+        elif self.procedure.name in OF_ONE_ELEMENT:
+            self.holders.append(f"FirstElement {name}_({name}, integer::Type::from(*datatype));")
+        elif stays(self.procedure):
             self.holders.append(f"WholeSection {name}_({name});")
+        else:
+            way = "in" if parameter.c_type.startswith("const") else "inout"
+            self.holders.append(f"CopiedSection {name}_({name}, Way::{way});")
+            if fortran.is_nonblocking(self.procedure):
+                self.after.append(f"{name}_.leave_to(code, *request_.data());")
 
     def block(self, name, count, datatype):
         kinds = {p.kind for p in self.procedure.parameters}

@@ -19,6 +19,10 @@ Schedule::~Schedule() {
 
 void Schedule::add(const Step& step) {
     steps_.push_back(step);
+    retain_types(step);
+}
+
+void Schedule::retain_types(const Step& step) {
     for (const Buffer* buffer : {&step.buffer, &step.target}) {
         if (buffer->type != nullptr) {
             datatype::retain(*buffer->type);
@@ -75,6 +79,19 @@ void Schedule::combine(const Reduction& reduction, const void* in, void* inout, 
     add({.kind = Kind::combine,
          .buffer = {const_cast<void*>(in), count, &reduction.type},
          .target = {inout, 0, nullptr}});
+}
+
+void Schedule::hold_copy(const Buffer& section, const Buffer& copy, CopyUse use) {
+    copies_.emplace_back(copy.base);
+    finish();
+    if (use.fill) {
+        const Step filling = {.kind = Kind::copy, .buffer = section, .target = copy};
+        steps_.insert(steps_.begin(), filling);
+        retain_types(filling);
+    }
+    if (use.goes_back) {
+        add({.kind = Kind::copy, .buffer = copy, .target = section});
+    }
 }
 
 // --- Running

@@ -19,6 +19,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <vector>
 
 #include "mpi/coll/steps.hpp"
@@ -42,12 +44,22 @@ class Schedule final : public Steps {
     void copy(const Buffer& from, const Buffer& to) override;
     void combine(const Reduction& reduction, const void* in, void* inout, MPI_Count count) override;
 
+    // The steps use `copy` in place of `section`. The schedule owns it from now on (malloc).
+    struct CopyUse {
+        bool fill;      // at each start
+        bool goes_back; // after the last step
+    };
+    void hold_copy(const Buffer& section, const Buffer& copy, CopyUse use);
+
     // Makes a request stand for this schedule, which its `release` has to delete.
     void attach(message::Request& request);
     // Starts the request of a schedule; it may be complete at once. Again: when it is complete.
     static void start(message::Engine& engine, message::Request& request);
 
   private:
+    struct Free {
+        void operator()(void* memory) const { std::free(memory); }
+    };
     enum class Kind : std::uint8_t { send, receive, finish, copy, combine };
     struct Step {
         Kind kind;
@@ -58,6 +70,7 @@ class Schedule final : public Steps {
     };
 
     void add(const Step& step);
+    static void retain_types(const Step& step);
     // Does what can be done now. True: all is done.
     bool advance();
     bool do_rounds();
@@ -79,6 +92,7 @@ class Schedule final : public Steps {
     int refused_ = MPI_SUCCESS; // the class of the error that it was refused with
     Op op_;                     // of combine steps
     std::vector<Step> steps_;
+    std::vector<std::unique_ptr<void, Free>> copies_;
 };
 
 } // namespace warren::coll

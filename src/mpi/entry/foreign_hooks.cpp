@@ -2,6 +2,7 @@
 
 #include <mutex>
 
+#include "mpi/coll/schedule.hpp"
 #include "mpi/comm/topology.hpp"
 #include "mpi/entry/context.hpp"
 #include "mpi/entry/tool_calls.hpp"
@@ -49,6 +50,21 @@ void adapt_event(MPI_T_event_registration handle, int (*number)(int)) {
     }
 }
 
+bool hold_copy(MPI_Request handle, const SectionCopy& copy) {
+    Context& context = *process_context(); // it has just made the request
+    const std::lock_guard lock(context.rank.lock);
+    message::Request* request = context.messages.requests().held(handle);
+    if (request->operation != message::Operation::collective ||
+        (request->complete && !request->persistent)) {
+        return false;
+    }
+    static_cast<coll::Schedule*>(request->attachment)
+        ->hold_copy({copy.section, 1, context.datatypes.find(copy.layout)},
+                    {copy.copy, copy.bytes, context.datatypes.find(MPI_BYTE)},
+                    {.fill = request->persistent, .goes_back = copy.goes_back});
+    return true;
+}
+
 const comm::Communicator* communicator(MPI_Comm comm) {
     Context* context = process_context();
     return context != nullptr ? context->communicators.find(comm) : nullptr;
@@ -79,7 +95,6 @@ int neighbours_out(MPI_Comm comm) {
 
 extern "C" __attribute__((
     visibility("default"))) constexpr warren::mpi::ForeignHooks warren_foreign_hooks = {
-    warren::mpi::adapt_op,      warren::mpi::adapt_errhandler,
-    warren::mpi::adapt_keyval,  warren::mpi::adapt_event,
-    warren::mpi::peers,         warren::mpi::neighbours_in,
-    warren::mpi::neighbours_out};
+    warren::mpi::adapt_op,      warren::mpi::adapt_errhandler, warren::mpi::adapt_keyval,
+    warren::mpi::adapt_event,   warren::mpi::hold_copy,        warren::mpi::peers,
+    warren::mpi::neighbours_in, warren::mpi::neighbours_out};

@@ -1,5 +1,6 @@
 // ForeignHooks: what libraries of other ABIs (src/foreign) need of this one beside its procedures:
-// adapters for functions of the program that take foreign handles, and numbers of blocks.
+// adapters for functions of the program that take foreign handles, copies of array sections, and
+// numbers of blocks.
 // Thread rule: that of the procedure that makes the object; peers and neighbours: any thread.
 #pragma once
 
@@ -9,6 +10,15 @@
 #include "mpi/op/op.hpp"
 
 namespace warren::mpi {
+
+// A copy that an operation uses in place of an array section: one element of `layout` at `section`.
+struct SectionCopy {
+    void* section;
+    MPI_Datatype layout;
+    void* copy; // from malloc
+    MPI_Count bytes;
+    bool goes_back; // when the operation ends
+};
 
 struct ForeignHooks {
     // An object that has just been made gets the adapter that calls its function.
@@ -20,6 +30,10 @@ struct ForeignHooks {
 
     // Functions of a registration of events get levels of safety as `number` says.
     void (*adapt_event)(MPI_T_event_registration registration, int (*number)(int));
+
+    // Gives the copy to the request of a collective operation that has just been made; a persistent
+    // one fills it at each start. False: the operation has ended, the caller keeps the copy.
+    bool (*hold_copy)(MPI_Request request, const SectionCopy& copy);
 
     // Ranks that a collective operation exchanges blocks with; 0 of what is no communicator.
     int (*peers)(MPI_Comm comm);

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 #include <vector>
 
 namespace warren::foreign::fortran {
@@ -165,10 +166,64 @@ class DenseType {
     std::vector<MPI_Datatype> types_;
 };
 
+// The first predefined type that a datatype is made of.
+MPI_Datatype first_predefined(MPI_Datatype type) {
+    MPI_Count integers = 0, addresses = 0, large = 0, types = 0;
+    int combiner = MPI_COMBINER_NAMED;
+    core.Type_get_envelope_c(type, &integers, &addresses, &large, &types, &combiner);
+    if (combiner == MPI_COMBINER_NAMED || types == 0) {
+        return type;
+    }
+    std::vector<int> integer(static_cast<std::size_t>(integers));
+    std::vector<MPI_Aint> address(static_cast<std::size_t>(addresses));
+    std::vector<MPI_Count> count(static_cast<std::size_t>(large));
+    std::vector<MPI_Datatype> inner(static_cast<std::size_t>(types));
+    core.Type_get_contents_c(type, integers, addresses, large, types, integer.data(),
+                             address.data(), count.data(), inner.data());
+    MPI_Datatype found = first_predefined(inner[0]);
+    for (MPI_Datatype& one : inner) {
+        MPI_Count none[4];
+        core.Type_get_envelope_c(one, &none[0], &none[1], &none[2], &none[3], &combiner);
+        if (combiner != MPI_COMBINER_NAMED) {
+            core.Type_free(&one);
+        }
+    }
+    return found;
+}
+
+// The type of the bytes at `places` of the joined section, in elements of `unit`; null: the gaps
+// of the section cut one.
+MPI_Datatype joined_type(const Blocks& blocks, const std::vector<MPI_Count>& places,
+                         MPI_Datatype unit) {
+    MPI_Datatype made = MPI_DATATYPE_NULL;
+    MPI_Count unit_bytes = 0;
+    core.Type_size_c(unit, &unit_bytes);
+    std::vector<MPI_Count> lengths; // in units
+    std::vector<MPI_Count> starts;
+    const auto block_bytes = static_cast<MPI_Count>(blocks.bytes);
+    MPI_Count expected = -1; // place of the next byte of a block or a unit
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        const MPI_Count real = place_of(blocks, places[i] / block_bytes) + places[i] % block_bytes;
+        const bool begins_unit = static_cast<MPI_Count>(i) % unit_bytes == 0;
+        if (real != expected && !begins_unit) {
+            return made;
+        }
+        if (real != expected) {
+            starts.push_back(real);
+            lengths.push_back(0);
+        }
+        lengths.back() += begins_unit ? 1 : 0;
+        expected = real + 1;
+    }
+    core.Type_create_hindexed_c(static_cast<MPI_Count>(starts.size()), lengths.data(),
+                                starts.data(), unit, &made);
+    return made;
+}
+
 // Any `count` elements: the bytes of the type map, found by packing a buffer whose bytes tell where
 // they lie, one digit of the place at a time.
 MPI_Datatype type_of_bytes(const Blocks& blocks, const Extents& extents, MPI_Count count,
-                           MPI_Datatype type) {
+                           MPI_Datatype type, MPI_Datatype unit) {
     MPI_Datatype made = MPI_DATATYPE_NULL;
     const MPI_Count data = count * extents.size;
     const MPI_Count span = (count - 1) * extents.extent + extents.true_lower + extents.true_extent;
@@ -192,21 +247,7 @@ MPI_Datatype type_of_bytes(const Blocks& blocks, const Extents& extents, MPI_Cou
             places[i] |= static_cast<MPI_Count>(packed[i]) << (8 * digit);
         }
     }
-    std::vector<MPI_Count> lengths;
-    std::vector<MPI_Count> starts;
-    const auto block_bytes = static_cast<MPI_Count>(blocks.bytes);
-    for (const MPI_Count place : places) {
-        const MPI_Count real = place_of(blocks, place / block_bytes) + place % block_bytes;
-        if (!starts.empty() && starts.back() + lengths.back() == real) {
-            ++lengths.back();
-        } else {
-            starts.push_back(real);
-            lengths.push_back(1);
-        }
-    }
-    core.Type_create_hindexed_c(static_cast<MPI_Count>(starts.size()), lengths.data(),
-                                starts.data(), MPI_BYTE, &made);
-    return made;
+    return joined_type(blocks, places, unit);
 }
 
 MPI_Datatype block_type(const Blocks& blocks, const Extents& extents, MPI_Count count,
@@ -216,7 +257,8 @@ MPI_Datatype block_type(const Blocks& blocks, const Extents& extents, MPI_Count 
         count <= bytes / extents.size * blocks.number) {
         return DenseType(blocks, bytes / extents.size, type).make(count);
     }
-    return types == Types::kept ? MPI_DATATYPE_NULL : type_of_bytes(blocks, extents, count, type);
+    return type_of_bytes(blocks, extents, count, type,
+                         types == Types::kept ? first_predefined(type) : MPI_BYTE);
 }
 
 // A type that has been made is committed; without one the section is refused.
@@ -267,6 +309,30 @@ void CopiedSection::copy() {
         to += bytes;
     });
     buffer_ = copy_;
+}
+
+void CopiedSection::leave_copy(int code, MPI_Request request) {
+    if (code != MPI_SUCCESS) {
+        std::free(std::exchange(copy_, nullptr));
+        return;
+    }
+    const Blocks blocks = blocks_of(*section_);
+    const auto bytes = static_cast<MPI_Count>(blocks.bytes);
+    MPI_Datatype layout = DenseType(blocks, bytes, MPI_BYTE).make(bytes * blocks.number);
+    core.Type_commit(&layout);
+    if (hooks.hold_copy(request, {.section = section_->base,
+                                  .layout = layout,
+                                  .copy = copy_,
+                                  .bytes = bytes * blocks.number,
+                                  .goes_back = way_ != Way::in})) {
+        copy_ = nullptr;
+    } // else the destructor copies back
+    core.Type_free(&layout);
+}
+
+bool FirstElement::fits(const Descriptor& section, MPI_Datatype type) {
+    const Extents extents = extents_of(type);
+    return !extents.known || extents.size <= static_cast<MPI_Count>(blocks_of(section).bytes);
 }
 
 void CopiedSection::copy_back() {

@@ -3,11 +3,14 @@
 // The elements of a section, in the order of the array, are a buffer without gaps to MPI (MPI 5.0,
 // 19.1.12). What a procedure gets in place of it:
 //
-//     holder           procedures                                  a section with gaps becomes
-//     BlockSection     one block of `count` elements of a type     a datatype with the gaps
-//     SpacedSection    blocks of one type, nonblocking             a type of a larger extent, else
-//     refused CopiedSection    blocking collective operations, packing     a copy, which goes back
-//     at the end WholeSection     what must stay in place: windows            refused
+// | holder        | procedures                              | a section with gaps becomes     |
+// |---------------|-----------------------------------------|---------------------------------|
+// | BlockSection  | one block of `count` elements of a type | a datatype with the gaps        |
+// | SpacedSection | partitioned: blocks of one type         | a type of a larger extent, else |
+// |               |                                         | refused                         |
+// | CopiedSection | other collective operations, packing    | a copy, which goes back         |
+// | FirstElement  | one-sided, one element                  | its first element               |
+// | WholeSection  | what must stay: windows, Buffer_attach  | refused                         |
 //
 // Thread rule: a holder belongs to its call. Invariant: contiguous buffers are passed as they are,
 // and nothing is allocated for them.
@@ -69,7 +72,8 @@ inline MPI_Datatype refused_type() {
     return nullptr;
 }
 
-// Whether a section's datatype may lose the program's types: not where an operation needs them.
+// Whether a section's datatype may lose the program's types: not where an operation needs them, as
+// accumulates do. They take one predefined type only.
 enum class Types { bytes_suffice, kept };
 
 class BlockSection {
@@ -150,15 +154,40 @@ class CopiedSection {
     bool made() const { return made_; }
     void* data() const { return buffer_; }
 
+    // After the call of a nonblocking or persistent procedure: its operation goes on with the copy.
+    void leave_to(int code, MPI_Request request) {
+        if (copy_ != nullptr) [[unlikely]] {
+            leave_copy(code, request);
+        }
+    }
+
   private:
     void copy();
     void copy_back();
+    void leave_copy(int code, MPI_Request request);
 
     const Descriptor* const section_;
     const Way way_;
     void* buffer_;
     char* copy_ = nullptr;
     bool made_ = true;
+};
+
+// One element of `type`, which the section's first elements hold if these are contiguous.
+class FirstElement {
+  public:
+    FirstElement(const Descriptor* section, MPI_Datatype type)
+        : buffer_(c_buffer(section->base)),
+          made_(is_contiguous(*section) || fits(*section, type)) {}
+
+    bool made() const { return made_; }
+    void* data() const { return buffer_; }
+
+  private:
+    static bool fits(const Descriptor& section, MPI_Datatype type);
+
+    void* buffer_;
+    bool made_;
 };
 
 class WholeSection {

@@ -1,7 +1,7 @@
 // MPI_Comm_spawn and MPI_Comm_spawn_multiple: arrays of strings of one length, which end with a
 // blank one.
 
-#include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "foreign/fortran/arguments.hpp"
@@ -22,16 +22,13 @@ class Strings {
     // `step` bytes from one to the next; as many, or up to the blank one if `count` is negative.
     Strings(const char* first, std::size_t length, std::size_t step, int count) {
         for (int i = 0; count < 0 || i < count; ++i) {
-            const char* const text = first + static_cast<std::size_t>(i) * step;
-            std::size_t used = length;
-            while (used > 0 && text[used - 1] == ' ') {
-                --used;
-            }
-            if (count < 0 && used == 0) {
+            const std::string_view text =
+                without_blanks({first + static_cast<std::size_t>(i) * step, length});
+            if (count < 0 && text.empty()) {
                 break;
             }
             starts_.push_back(characters_.size());
-            characters_.insert(characters_.end(), text, text + used);
+            characters_.insert(characters_.end(), text.begin(), text.end());
             characters_.push_back('\0');
         }
         for (const std::size_t start : starts_) {
@@ -46,6 +43,14 @@ class Strings {
     char** data() { return pointers_.data(); }
 
   private:
+    // Leading and trailing blanks are never part of an argument (MPI 5.0, 11.8.2).
+    static std::string_view without_blanks(std::string_view text) {
+        const std::size_t begin = text.find_first_not_of(' ');
+        return begin == std::string_view::npos
+                   ? std::string_view()
+                   : text.substr(begin, text.find_last_not_of(' ') - begin + 1);
+    }
+
     std::vector<char> characters_;
     std::vector<std::size_t> starts_;
     std::vector<char*> pointers_;

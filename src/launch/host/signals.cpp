@@ -42,6 +42,7 @@ struct State {
     bool fibres = false;
     std::unique_ptr<std::atomic<pid_t>[]> threads; // the first one of each rank
     std::atomic<bool> forked{false}; // the process is a child of fork, with memory of its own
+    sigset_t before_fork{};          // signals blocked before a fork that is under way
     // By signal. The ranks' actions count, not the process's; how many ranks ignore the signal, and
     // which flags one of them has asked for. All but the first under the lock.
     std::atomic<bool> dispatched[NSIG] = {};
@@ -390,6 +391,32 @@ void discard_pending(std::uint32_t rank, int number) {
     }
 }
 
+// A fork holds the lock, with signals blocked: a handler of the forking thread would wait for
+// itself.
+void begin_fork() {
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    actions().lock.lock();
+    state().before_fork = before;
+}
+
+void end_fork() {
+    const sigset_t before = state().before_fork;
+    actions().lock.unlock();
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void end_fork_in_child() {
+    state().forked.store(true, std::memory_order_relaxed);
+    const sigset_t before = state().before_fork;
+    actions().lock.unlock();
+    if (!state().fibres || rank_of_thread() == no_rank) { // a fibre's mask has been set
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    }
+}
+
 // ---- What programs call
 
 int set_action(int number, const struct sigaction* action, struct sigaction* former) {
@@ -532,12 +559,7 @@ void prepare_signals(std::uint32_t ranks, bool fibres) {
     if (fibres) {
         prepare_fibre_signals(ranks, {deliver_in_fibre, watch_signal});
     }
-    // Handlers of signals don't run between the first and the last of these: fork() blocks all.
-    pthread_atfork([] { actions().lock.lock(); }, [] { actions().lock.unlock(); },
-                   [] {
-                       actions().lock.unlock();
-                       state().forked.store(true, std::memory_order_relaxed);
-                   });
+    pthread_atfork(begin_fork, end_fork, end_fork_in_child);
     warren_image_watch_exec(ignores_for_itself, pass_ignored_on);
 }
 

@@ -111,6 +111,10 @@ static int extent_of_digits(MPI_Datatype type, MPI_Aint* extent, void* state) {
     return MPI_SUCCESS;
 }
 
+#ifndef MPI_CONVERSION_FN_NULL_C /* of Open MPI */
+#define MPI_CONVERSION_FN_NULL_C NULL
+#endif
+
 static void registered(void) {
     CHECK(MPI_Register_datarep("digits", from_digits, to_digits, extent_of_digits, &calls) ==
               MPI_SUCCESS,

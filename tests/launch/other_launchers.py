@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Ranks that another launcher has started, which speaks PMI-1 as Hydra and Slurm do.
+"""Ranks that another launcher has started, which speaks PMI-1 as Hydra and Slurm do, or PMIx.
 
-    other_launchers.py --program P [--only PART | --case NAME] [--list]
+    other_launchers.py --program P --pmix FOLDER [--only PART | --case NAME] [--list]
 
-P checks messages between its ranks and prints. The launcher is in this script.
+P checks messages between its ranks and prints. The launcher is in this script; of PMIx, in the libpmix of the
+folder (pmix.c).
 """
 import argparse
 import os
@@ -12,6 +13,7 @@ import selectors
 import socket
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import cases
@@ -120,8 +122,53 @@ def what_a_launcher_does_not_say_is_named():
     expect(done.returncode != 0 and "PMI_FD=77" in done.stderr, done)
 
 
+def by_pmix(nodes, *arguments):
+    """Ranks of a PMIx launcher, one for each letter; gives what they have done, and the launcher's board."""
+    with tempfile.TemporaryDirectory() as board:
+        ranks = []
+        for rank in range(len(nodes)):
+            variables = {**os.environ, "PMIX_NAMESPACE": board, "PMIX_RANK": str(rank),
+                         "PMIX_TEST_SIZE": str(len(nodes)), "PMIX_TEST_NODES": nodes,
+                         "LD_LIBRARY_PATH": args.pmix}
+            ranks.append(subprocess.Popen([args.program, *arguments], env=variables, text=True,
+                                          stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+        if arguments:  # rank 1 ends all
+            ranks[1].wait(timeout=60)
+            for rank in ranks:
+                rank.kill()
+        done = [rank.communicate(timeout=60) + (rank.returncode,) for rank in ranks]
+        return done, {name.name: name.read_text(errors="replace") if name.is_file() else ""
+                      for name in pathlib.Path(board).iterdir()}
+
+
+@case
+def ranks_of_pmix_are_a_job():
+    # One node; two, by number and by name, one after the other and in turn.
+    for nodes in ("000", "4477", "abab"):
+        done, board = by_pmix(nodes)
+        size = len(nodes)
+        expect(all(code == 0 for _, _, code in done), (nodes, done))
+        expect(sorted(output for output, _, _ in done) ==
+               [f"rank {rank} of {size}: sum {size * (size - 1) // 2}\n" for rank in range(size)], (nodes, done))
+        expect(all(f"{rank}-finalized" in board for rank in range(size)), board)
+
+
+@case
+def an_abort_reaches_pmix():
+    done, board = by_pmix("000", "abort")
+    expect(board["1-aborted"].startswith("5 ") and "MPI_Abort" in done[1][1], (board, done))
+
+
+@case
+def a_missing_libpmix_is_named():
+    variables = {**os.environ, "PMIX_NAMESPACE": "job", "PMIX_RANK": "0", "LD_LIBRARY_PATH": ""}
+    done = subprocess.run([args.program], env=variables, capture_output=True, text=True, check=False)
+    expect(done.returncode != 0 and "PMIx" in done.stderr, done)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--program", required=True, type=os.path.abspath)
+    parser.add_argument("--pmix", required=True, type=os.path.abspath)
     args = cases.parse(parser)
     sys.exit(cases.run(args))

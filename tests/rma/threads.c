@@ -1,12 +1,16 @@
 /* Several threads of each rank use one window at once: sums under one epoch, and locks of different
-   targets, for which more than one thread of a rank waits. */
+   targets, for which more than one thread of a rank waits.
+
+       threads [ROUNDS]     (a multiple of 4)
+*/
 #include <pthread.h>
+#include <stdlib.h>
 
 #include "window.h"
 
-enum { threads = 3, rounds = 300 };
+enum { threads = 3 };
 
-static int rank, size;
+static int rank, size, rounds = 300;
 static Window window;
 
 static void* add(void* argument) {
@@ -60,6 +64,8 @@ int main(int argc, char** argv) {
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
     check_ranks(&rank, &size, 1);
     CHECK(level == MPI_THREAD_MULTIPLE, "level %d", level);
+    if (argc > 1)
+        rounds = atoi(argv[1]);
     for (int flavour = 0; flavour < flavours; flavour++) {
         window = window_make(flavour, 8, MPI_COMM_WORLD);
         MPI_Win_lock_all(0, window.win);

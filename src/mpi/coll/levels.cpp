@@ -159,8 +159,10 @@ Error TwoLevels::barrier() {
 Error TwoLevels::bcast(const Buffer& buffer, int root) {
     const int root_leader = leader_of(root);
     const bool is_near = root_leader == levels_.own;
+    // Data of a leader goes to the other nodes first, which is the longer way.
+    const bool starts_here = is_near && levels_.here[0] != root;
     Error error;
-    if (is_near && levels_.node != nullptr) {
+    if (starts_here && levels_.node != nullptr) {
         error = bcast_on_node(error, buffer, place_here(root));
     }
     if (levels_.leaders != nullptr) {
@@ -169,7 +171,7 @@ Error TwoLevels::bcast(const Buffer& buffer, int root) {
             [&](Collectives& collectives) { return collectives.bcast(buffer, root_leader); },
             [&](Steps& steps) { coll::bcast(steps, buffer, root_leader); });
     }
-    if (!is_near && levels_.node != nullptr) {
+    if (!starts_here && levels_.node != nullptr) {
         error = bcast_on_node(error, buffer, 0);
     }
     return error;

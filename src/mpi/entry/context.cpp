@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "mpi/calls.hpp"
+#include "mpi/coll/levels.hpp"
 #include "mpi/entry/enrolment.hpp"
 #include "mpi/entry/failure.hpp"
 #include "mpi/entry/other_worlds.hpp"
@@ -55,6 +56,7 @@ Context::~Context() {
     communicators.for_each([this](comm::Communicator& communicator) {
         delete std::exchange(communicator.attributes, nullptr);
         delete std::exchange(communicator.info, nullptr);
+        coll::end_levels(rank, communicator);
         if (communicator.error_handler != nullptr) {
             error_handlers.release(*std::exchange(communicator.error_handler, nullptr));
         }

@@ -18,6 +18,8 @@
 #include "mpi/job/mpiexec_bootstrap.hpp"
 #include "mpi/job/node_map.hpp"
 #include "mpi/job/pmi_bootstrap.hpp"
+#include "mpi/job/pmi_client.hpp"
+#include "mpi/job/pmix_client.hpp"
 #include "runtime/process_ranks/process_ranks.hpp"
 
 namespace warren::mpi {
@@ -32,8 +34,8 @@ struct Link {
     std::uint32_t left = 0; // have left
     int lifeline = -1;
     int book = -1; // of the other nodes; -1: there are none
-    std::unique_ptr<node::PmiClient>
-        pmi; // of a launcher that is not Warren's, until its rank is there
+    // Of a launcher that is not Warren's, until its rank is there.
+    std::unique_ptr<node::LauncherClient> client;
     // To other nodes, if there are any: by the rank's number in the process, or one for all.
     std::vector<std::unique_ptr<transport::fabric::Network>> networks;
 };
@@ -65,9 +67,8 @@ Error refuse_foreign_launcher() {
         {"PMI_SIZE", 2, "a PMI launcher without the connection PMI_FD", ""},
         {"PMI_RANK", 1, "a PMI launcher without the connection PMI_FD", ""},
         {"OMPI_COMM_WORLD_SIZE", 2, "Open MPI's mpirun", ""},
-        {"PMIX_RANK", 0, "a PMIx launcher (Open MPI's mpirun, prterun, srun --mpi=pmix)",
-         " or, in Slurm, srun --mpi=pmi2"},
-        {"SLURM_STEP_NUM_TASKS", 2, "srun without PMI", " or srun --mpi=pmi2"},
+        {"PMIX_RANK", 0, "a PMIx launcher without PMIX_NAMESPACE", ""},
+        {"SLURM_STEP_NUM_TASKS", 2, "srun without PMI", " or srun --mpi=pmi2 or --mpi=pmix"},
     };
     for (const Sign& sign : signs) {
         const long value = environment_number(sign.variable);
@@ -124,7 +125,7 @@ Error open_network(Link& link, std::uint32_t number) {
     }
     const std::uint32_t first = together ? link.first_rank : link.first_rank + number;
     std::unique_ptr<node::Bootstrap> names;
-    if (!link.pmi) {
+    if (!link.client) {
         names =
             std::make_unique<node::MpiexecBootstrap>(link.segment, first, link.lifeline, link.book);
     }
@@ -158,9 +159,8 @@ Error meet_others(node::Bootstrap& bootstrap) {
     return {};
 }
 
-// Another launcher's rank: of Hydra, or of srun --mpi=pmi2.
-Error join_by_pmi(Link& link) {
-    auto client = std::make_unique<node::PmiClient>();
+// The rank of another launcher.
+Error join_by(std::unique_ptr<node::LauncherClient> client, Link& link) {
     if (Error error = client->connect()) {
         return error;
     }
@@ -168,7 +168,7 @@ Error join_by_pmi(Link& link) {
         return error;
     }
     prctl(PR_SET_PTRACER, static_cast<unsigned long>(link.segment.header().launcher_pid), 0, 0, 0);
-    link.pmi = std::move(client);
+    link.client = std::move(client);
     return {};
 }
 
@@ -180,7 +180,10 @@ Error make_link(Link& link) {
             return refuse_child_of_rank();
         }
         if (node::PmiClient::has_launcher()) {
-            return join_by_pmi(link);
+            return join_by(std::make_unique<node::PmiClient>(), link);
+        }
+        if (node::PmixClient::has_launcher()) {
+            return join_by(std::make_unique<node::PmixClient>(), link);
         }
         if (Error error = refuse_foreign_launcher()) {
             return error;
@@ -292,9 +295,9 @@ Error join_process(const RankState& rank_state, Enrolment& made) {
         }
         made.network = link.networks[have_one_port() ? 0 : rank_state.number].get();
     }
-    if (process_link->pmi) {
+    if (link.client) {
         made.bootstrap =
-            std::make_unique<node::PmiBootstrap>(link.segment, rank, std::move(process_link->pmi));
+            std::make_unique<node::PmiBootstrap>(link.segment, rank, std::move(link.client));
         if (made.network != nullptr) {
             made.network->ask(made.bootstrap.get());
         }

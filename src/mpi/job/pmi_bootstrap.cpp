@@ -76,7 +76,7 @@ std::uint32_t ranks_here(const NodePlace& place, const std::vector<std::uint32_t
 }
 
 // Makes the node's segment, in its first process.
-Error make_segment(PmiClient& client, const NodePlace& place,
+Error make_segment(LauncherClient& client, const NodePlace& place,
                    const std::vector<std::uint32_t>& first, Segment& segment) {
     if (Error error = Segment::create(
             {.ranks = ranks_here(place, first), .cores = processors_of_job(), .nodes = place.nodes},
@@ -98,9 +98,10 @@ Error make_segment(PmiClient& client, const NodePlace& place,
     return client.put(key_of("segment", place.node), where);
 }
 
-Error open_segment(PmiClient& client, const NodePlace& place, Segment& segment) {
+Error open_segment(LauncherClient& client, const NodePlace& place, std::uint32_t first_of_node,
+                   Segment& segment) {
     std::string where;
-    if (Error error = client.get(key_of("segment", place.node), where)) {
+    if (Error error = client.get(first_of_node, key_of("segment", place.node), where)) {
         return error;
     }
     int pid = 0;
@@ -123,7 +124,7 @@ Error open_segment(PmiClient& client, const NodePlace& place, Segment& segment) 
 
 } // namespace
 
-Error PmiBootstrap::join(PmiClient& client, Segment& segment, std::uint32_t& node_rank) {
+Error PmiBootstrap::join(LauncherClient& client, Segment& segment, std::uint32_t& node_rank) {
     std::vector<std::uint32_t> node_of_rank;
     if (Error error = client.nodes(node_of_rank)) {
         return error;
@@ -133,7 +134,8 @@ Error PmiBootstrap::join(PmiClient& client, Segment& segment, std::uint32_t& nod
     if (Error error = make_map(std::move(node_of_rank), client.rank(), place, first)) {
         return error;
     }
-    node_rank = NodeMap(place, first.data()).slot_of(client.rank());
+    const NodeMap map(place, first.data());
+    node_rank = map.slot_of(client.rank());
     const bool is_first = node_rank == 0;
     constexpr const char* secret_key = "warren-secret";
     if (is_first) {
@@ -153,12 +155,12 @@ Error PmiBootstrap::join(PmiClient& client, Segment& segment, std::uint32_t& nod
         return error;
     }
     if (!is_first) {
-        if (Error error = open_segment(client, place, segment)) {
+        if (Error error = open_segment(client, place, map.world_rank_at(place.node, 0), segment)) {
             return error;
         }
     } else if (place.nodes > 1) {
         std::string secret;
-        if (Error error = client.get(secret_key, secret)) {
+        if (Error error = client.get(map.world_rank_at(0, 0), secret_key, secret)) {
             return error;
         }
         std::memcpy(&segment.at(node_place)->secret, secret.data(),
@@ -168,16 +170,22 @@ Error PmiBootstrap::join(PmiClient& client, Segment& segment, std::uint32_t& nod
 }
 
 PmiBootstrap::PmiBootstrap(Segment segment, std::uint32_t node_rank,
-                           std::unique_ptr<PmiClient> client)
+                           std::unique_ptr<LauncherClient> client)
     : MpiexecBootstrap(std::move(segment), node_rank, -1), client_(std::move(client)) {}
 
 PmiBootstrap::~PmiBootstrap() {
     client_->finalize();
 }
 
+// What the first rank of a node has put of it.
+Error PmiBootstrap::ask(const char* what, std::uint32_t node, const std::string& end,
+                        std::string& bytes) const {
+    return client_->get(world_rank_at(node, 0), key_of(what, node) + end, bytes);
+}
+
 std::string PmiBootstrap::name_of_node(std::uint32_t node) const {
     std::string name;
-    if (Error error = client_->get(key_of("name", node), name)) {
+    if (Error error = ask("name", node, "", name)) {
         error.drop();
     }
     return name;
@@ -224,8 +232,7 @@ Error PmiBootstrap::fence() {
 std::vector<std::byte> PmiBootstrap::card_elsewhere(std::uint32_t node, std::uint32_t slot) {
     if (node != known_node_) {
         known_node_ = UINT32_MAX;
-        if (Error error = client_->get(key_of("cards", node) + "-" + std::to_string(fences_) + "-",
-                                       known_cards_)) {
+        if (Error error = ask("cards", node, "-" + std::to_string(fences_) + "-", known_cards_)) {
             error.drop(); // get() says that nothing is there
             return {};
         }
@@ -244,7 +251,7 @@ Bootstrap::Told PmiBootstrap::abort(JobEnd end, int code, const char* text) {
     // The launcher doesn't say why it ends the ranks, and this one may be the first that it ends.
     const std::string line = std::string("warren: ") + text + "\n";
     const bool is_said = write(STDERR_FILENO, line.data(), line.size()) > 0;
-    client_->abort(code);
+    client_->abort(code, text);
     return is_said ? Told::launcher : Told::nobody;
 }
 

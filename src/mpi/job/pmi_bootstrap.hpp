@@ -1,5 +1,5 @@
-// PmiBootstrap: the bootstrap of jobs that another launcher has started, with PMI-1
-// (pmi_client.hpp).
+// PmiBootstrap: the bootstrap of jobs that another launcher has started, with PMI-1 or PMIx
+// (launcher_client.hpp).
 //
 // The first process of each node makes the node segment and hands it on: it puts its process number
 // and the descriptor on the launcher's board, and the node's others open it by /proc. What a node's
@@ -10,17 +10,17 @@
 
 #include <memory>
 
+#include "mpi/job/launcher_client.hpp"
 #include "mpi/job/mpiexec_bootstrap.hpp"
-#include "mpi/job/pmi_client.hpp"
 
 namespace warren::node {
 
 class PmiBootstrap final : public MpiexecBootstrap {
   public:
     // Makes or opens the node segment; `node_rank` becomes the process's.
-    static Error join(PmiClient& client, Segment& segment, std::uint32_t& node_rank);
+    static Error join(LauncherClient& client, Segment& segment, std::uint32_t& node_rank);
 
-    PmiBootstrap(Segment segment, std::uint32_t node_rank, std::unique_ptr<PmiClient> client);
+    PmiBootstrap(Segment segment, std::uint32_t node_rank, std::unique_ptr<LauncherClient> client);
     ~PmiBootstrap() override;
 
     std::string name_of_node(std::uint32_t node) const override;
@@ -31,9 +31,11 @@ class PmiBootstrap final : public MpiexecBootstrap {
 
   private:
     void fence_node();
+    Error ask(const char* what, std::uint32_t node, const std::string& end,
+              std::string& bytes) const;
     std::vector<std::byte> card_elsewhere(std::uint32_t node, std::uint32_t slot) override;
 
-    const std::unique_ptr<PmiClient> client_;
+    const std::unique_ptr<LauncherClient> client_;
     std::uint32_t fences_ = 0;
     // The last node whose cards were asked for.
     std::uint32_t known_node_ = UINT32_MAX;

@@ -236,7 +236,7 @@ Error PmiClient::put(const std::string& key, std::string_view bytes) {
     return {};
 }
 
-Error PmiClient::get(const std::string& key, std::string& bytes) {
+Error PmiClient::get(std::uint32_t /*rank*/, const std::string& key, std::string& bytes) {
     std::string text;
     long values = 1;
     for (long part = 0; part < values; ++part) {
@@ -268,7 +268,7 @@ Error PmiClient::barrier() {
     return ask("cmd=barrier_in", "barrier_out", reply);
 }
 
-void PmiClient::abort(int code) {
+void PmiClient::abort(int code, const char* /*text*/) {
     const std::string line = "cmd=abort exitcode=" + std::to_string(code) + "\n";
     (void)send(descriptor_, line.data(), line.size(), MSG_NOSIGNAL);
 }

@@ -1,9 +1,8 @@
 // PmiClient: what a process asks the launcher that started it, by the PMI-1 protocol: Hydra
 // (MPICH's and Intel MPI's mpiexec) and Slurm (srun --mpi=pmi2) speak it.
 //
-// Lines of `name=value` words go over the descriptor PMI_FD, `cmd=…` first; each has an answer. A
-// board holds values under keys: others see them after a barrier of all processes.
-// Thread rule: one thread at a time.
+// Lines of `name=value` words go over the descriptor PMI_FD, `cmd=…` first; each has an answer.
+// Thread rule: that of LauncherClient.
 #pragma once
 
 #include <cstdint>
@@ -11,35 +10,31 @@
 #include <string_view>
 #include <vector>
 
-#include "base/error.hpp"
+#include "mpi/job/launcher_client.hpp"
 
 namespace warren::node {
 
-class PmiClient {
+class PmiClient final : public LauncherClient {
   public:
     PmiClient() = default;
-    PmiClient(const PmiClient&) = delete;
-    PmiClient& operator=(const PmiClient&) = delete;
-    ~PmiClient();
+    ~PmiClient() override;
 
     // Whether there is such a launcher, with several processes.
     static bool has_launcher();
 
-    // Greets the launcher. Errors, of this and all calls: class MPI_ERR_OTHER.
-    Error connect();
-    std::uint32_t rank() const { return rank_; }
-    std::uint32_t size() const { return size_; }
+    Error connect() override;
+    std::uint32_t rank() const override { return rank_; }
+    std::uint32_t size() const override { return size_; }
+    // By the launcher's numbers.
+    Error nodes(std::vector<std::uint32_t>& node_of_rank) override;
 
-    // The node of each process, by the launcher's numbers; all 0 if it does not say.
-    Error nodes(std::vector<std::uint32_t>& node_of_rank);
-
-    // Any bytes, of any length: they go in as many values as they need.
-    Error put(const std::string& key, std::string_view bytes);
-    Error get(const std::string& key, std::string& bytes);
-    Error barrier();
-    // Tells the launcher to end all processes. It may do so before this returns.
-    void abort(int code);
-    void finalize();
+    // They go in as many values as they need.
+    Error put(const std::string& key, std::string_view bytes) override;
+    // Keys are of all processes.
+    Error get(std::uint32_t rank, const std::string& key, std::string& bytes) override;
+    Error barrier() override;
+    void abort(int code, const char* text) override;
+    void finalize() override;
 
   private:
     Error ask(const std::string& line, std::string_view answer, std::string& reply);

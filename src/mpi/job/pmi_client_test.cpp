@@ -115,7 +115,7 @@ TEST_F(PmiClientTest, HandsOverBytesOfAnyLength) {
         EXPECT_EQ(message_of(client_->put(key, bytes)), "");
         EXPECT_FALSE(client_->barrier());
         std::string got;
-        EXPECT_EQ(message_of(client_->get(key, got)), "");
+        EXPECT_EQ(message_of(client_->get(0, key, got)), "");
         EXPECT_EQ(got, bytes);
     }
 }
@@ -123,7 +123,8 @@ TEST_F(PmiClientTest, HandsOverBytesOfAnyLength) {
 TEST_F(PmiClientTest, SaysWhatTheLauncherDoesNotHave) {
     ASSERT_FALSE(client_->connect());
     std::string got;
-    EXPECT_EQ(message_of(client_->get("nothing", got)), "the launcher has nothing under 'nothing'");
+    EXPECT_EQ(message_of(client_->get(0, "nothing", got)),
+              "the launcher has nothing under 'nothing'");
     std::vector<std::uint32_t> nodes;
     EXPECT_NE(message_of(client_->nodes(nodes)), "");
 }

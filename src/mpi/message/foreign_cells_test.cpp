@@ -54,14 +54,28 @@ class ForeignCells : public testing::Test {
         Request* request = core->requests.make();
         request->operation = operation;
         request->bytes = bytes;
+        request->peer = other_node;
+        request->complete = false;
         if (request->is_send()) {
+            request->sending.start();
             request->sending.packed = nullptr;
+        } else {
+            request->receiving.start();
+            request->receiving.matched = true;
         }
+        made.push_back(request);
         return *request;
+    }
+
+    ~ForeignCells() override {
+        for (Request* request : made) {
+            request->complete = true;
+        }
     }
 
     std::unique_ptr<Rank> rank;
     std::unique_ptr<Core> core;
+    std::vector<Request*> made;
 };
 
 TEST_F(ForeignCells, WithAddressesAreRefused) {
@@ -123,6 +137,59 @@ TEST_F(ForeignCells, ThatTakeASendForAReceiveAreRefused) {
                                         {.total = 100, .token = token, .began = 0}, 100)),
                   !sends);
     }
+}
+
+TEST_F(ForeignCells, ThatNameARequestWithAnotherRankAreRefused) {
+    Request& send = make(Operation::send, 8);
+    Request& receive = make(Operation::receive, 8);
+    const Cell cells[] = {
+        Cell::of(kind::done, DoneData{.sender = RequestTable::token_of(send), .withdrawn = 0}),
+        Cell::of(kind::wanted, WantedData{.sender = RequestTable::token_of(send),
+                                          .receiver = 1,
+                                          .from = 0,
+                                          .to = 8,
+                                          .passes = 0}),
+        Cell::of(kind::given_up, GivenUpData{.receiver = RequestTable::token_of(receive)}),
+        Cell::with_head(kind::answer_head,
+                        {.total = 8, .token = RequestTable::token_of(receive), .began = 0}, 8)};
+    for (const Cell& cell : cells) {
+        EXPECT_TRUE(takes(cell)) << cell.kind;
+    }
+    send.peer = receive.peer = 0;
+    for (const Cell& cell : cells) {
+        EXPECT_FALSE(takes(cell)) << cell.kind;
+    }
+}
+
+TEST_F(ForeignCells, ThatComeTwiceOrTooEarlyAreRefused) {
+    Request& send = make(Operation::send, 8);
+    const Token token = RequestTable::token_of(send);
+    const Cell wanted = Cell::of(
+        kind::wanted, WantedData{.sender = token, .receiver = 1, .from = 0, .to = 8, .passes = 0});
+    const Cell withdrawn = Cell::of(kind::done, DoneData{.sender = token, .withdrawn = 1});
+    EXPECT_FALSE(takes(withdrawn)); // which nobody has asked for
+    send.sending.withdrawal = Withdrawal::asked;
+    EXPECT_TRUE(takes(withdrawn));
+    core->outbox.enqueue(core->peers.of(other_node), send); // has not left yet
+    EXPECT_FALSE(takes(wanted));
+    EXPECT_FALSE(takes(withdrawn));
+    EXPECT_TRUE(core->outbox.take_back(core->peers.of(other_node), send));
+    EXPECT_TRUE(takes(wanted));
+    send.sending.answer_token = 1;
+    EXPECT_FALSE(takes(wanted));
+
+    Request& receive = make(Operation::receive, 80);
+    const Cell given_up =
+        Cell::of(kind::given_up, GivenUpData{.receiver = RequestTable::token_of(receive)});
+    receive.receiving.matched = false;
+    EXPECT_FALSE(takes(given_up));
+    receive.receiving.matched = true;
+    EXPECT_TRUE(takes(given_up));
+    core->peers.of(other_node).inbound() = {.receive = &receive, .left = 40};
+    EXPECT_FALSE(takes(given_up)); // its data arrives
+    EXPECT_FALSE(
+        takes(Cell::with_head(kind::stream_head, {.total = 40, .token = 0, .began = 0}, 40)));
+    core->peers.of(other_node).inbound() = {};
 }
 
 TEST_F(ForeignCells, OfStreamsWithoutEndAreRefused) {

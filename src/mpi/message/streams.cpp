@@ -71,6 +71,7 @@ bool Receiver::ask_for_rest(Request& receive, std::uint32_t sender, Token token,
         core_.answer(sender, kind::done, &done, sizeof done);
         return false;
     }
+    receive.peer = sender; // who may answer (foreign_cells.cpp)
     const WantedData wanted = {.sender = token,
                                .receiver = RequestTable::token_of(receive),
                                .from = there,

@@ -3,6 +3,9 @@
 // lock has been handed over. Thread rule: under the rank's lock, which waits release.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "base/error.hpp"
 #include "mpi/rma/window_server.hpp"
 
@@ -33,5 +36,10 @@ class RemoteLock {
     const Window& window_;
     const int target_;
 };
+
+// Takes the shared locks of several ranks of other nodes that are free (try_lock), or gives them
+// back (unlock), in the time of one. `taken`, by rank: which are held then. The first error counts.
+Error ask_shared_locks(WindowServer& server, const Window& window, ServedKind kind,
+                       const std::vector<int>& targets, std::vector<std::uint8_t>& taken);
 
 } // namespace warren::rma

@@ -102,25 +102,40 @@ bool Window::serve(int origin, const std::vector<std::byte>& memory, bool& queue
 }
 
 // The lock of this rank's memory, for a rank of another node. False: it waits in the queue.
+// The lock's word and queue are shared with ranks of this node: they change only for an origin that
+// asks for what it has not, or gives back what it has.
 bool Window::serve_lock(const ServedHead& head, int origin, bool& queued, ServedAnswer& answer) {
     WindowLock lock(engine_, communicator_, control_, communicator_.rank(), origin);
     const bool exclusive = head.exclusive != 0;
-    switch (head.kind) {
-    case ServedKind::try_lock:
-        answer.taken = lock.try_take(exclusive) ? 1 : 0;
+    const Lent held = exclusive ? Lent::exclusive : Lent::shared;
+    lent_.resize(static_cast<std::size_t>(size()), Lent::none);
+    Lent& lent = lent_[static_cast<std::size_t>(origin)];
+    const Lent expected = head.kind == ServedKind::unlock ? held
+                          : queued                        ? Lent::awaited
+                                                          : Lent::none;
+    if (!control_.rank(origin).is_remote() || lent != expected) {
+        answer.error_class = MPI_ERR_RMA_SYNC;
         return true;
-    case ServedKind::unlock:
+    }
+    if (head.kind == ServedKind::unlock) {
         lock.give_back(exclusive);
+        lent = Lent::none;
         return true;
-    default:
-        break;
+    }
+    if (head.kind == ServedKind::try_lock) {
+        answer.taken = lock.try_take(exclusive) ? 1 : 0;
+        lent = answer.taken != 0 ? held : Lent::none;
+        return true;
     }
     Error error;
+    lent = Lent::awaited;
     if (!lock.take_for_user(exclusive, queued, error)) {
         return false;
     }
     answer.taken = 1;
+    lent = held;
     if (error) {
+        lent = Lent::none;
         answer.error_class = error.error_class();
         error.drop();
     }

@@ -171,14 +171,6 @@ Error Window::take_remote_lock(int target, bool exclusive) {
     return error;
 }
 
-Error Window::try_shared_lock(int target, bool& taken) {
-    if (control_.rank(target).is_remote()) [[unlikely]] {
-        return RemoteLock(server_, *this, target).try_take(false, taken);
-    }
-    taken = WindowLock(engine_, communicator_, control_, target).try_take(false);
-    return {};
-}
-
 Error Window::give_lock_back(int target, bool exclusive) {
     if (control_.rank(target).is_remote()) [[unlikely]] {
         return RemoteLock(server_, *this, target).give_back(exclusive);
@@ -194,54 +186,64 @@ void Window::count_shared_locks(int more) {
                 std::memory_order_release);
 }
 
-// Shared ones of the ranks below `end`, and of one more; -1: no other. The first error counts.
-Error Window::give_locks_back(int end, int more) {
-    Error error;
-    const auto give = [&](int target) {
-        Error its = give_lock_back(target, false);
-        if (error) {
-            its.drop();
-        } else {
-            error = its;
+// Those that are free. `taken`, by rank: which this one has, before and after.
+Error Window::try_shared_locks(std::vector<std::uint8_t>& taken) {
+    std::vector<int> remote;
+    for (int target = 0; target < communicator_.size(); ++target) {
+        std::uint8_t& its = taken[static_cast<std::size_t>(target)];
+        if (its != 0) {
+            continue;
         }
-    };
-    for (int target = 0; target < end; ++target) {
-        give(target);
+        if (control_.rank(target).is_remote()) {
+            remote.push_back(target);
+            continue;
+        }
+        its = WindowLock(engine_, communicator_, control_, target).try_take(false) ? 1 : 0;
+        if (its == 0) {
+            return {};
+        }
     }
-    if (more >= end) {
-        give(more);
+    return ask_shared_locks(server_, *this, ServedKind::try_lock, remote, taken);
+}
+
+Error Window::give_shared_locks_back(std::vector<std::uint8_t>& taken) {
+    std::vector<int> remote;
+    for (int target = 0; target < communicator_.size(); ++target) {
+        if (std::exchange(taken[static_cast<std::size_t>(target)], 0) == 0) {
+            continue;
+        }
+        if (control_.rank(target).is_remote()) {
+            remote.push_back(target);
+        } else {
+            WindowLock(engine_, communicator_, control_, target).give_back(false);
+        }
     }
-    return error;
+    return ask_shared_locks(server_, *this, ServedKind::unlock, remote, taken);
 }
 
 // Never waits for one lock while it holds others: who holds that one may wait for these.
 Error Window::take_all_locks() {
     const int ranks = communicator_.size();
-    int awaited = -1; // the lock that has been waited for
+    std::vector<std::uint8_t> taken(static_cast<std::size_t>(ranks));
     count_shared_locks(ranks);
-    for (int target = 0; target < ranks; ++target) {
-        bool taken = target == awaited;
-        Error error;
-        if (!taken) {
-            error = try_shared_lock(target, taken);
+    while (true) {
+        Error error = try_shared_locks(taken);
+        const auto held = std::find(taken.begin(), taken.end(), 0);
+        if (!error && held == taken.end()) {
+            return {};
         }
-        if (taken) {
-            continue;
-        }
-        Error given = give_locks_back(target, awaited);
-        if (!error) {
-            error = given ? given : take_lock(target, false);
-        } else {
+        Error given = give_shared_locks_back(taken);
+        if (error) {
             given.drop();
+        } else {
+            error = given ? given : take_lock(static_cast<int>(held - taken.begin()), false);
         }
         if (error) {
             count_shared_locks(-ranks);
             return error;
         }
-        awaited = target;
-        target = -1; // from the first on again
+        *held = 1; // the lock that has been waited for
     }
-    return {};
 }
 
 Error Window::lock_all(int assertions) {
@@ -268,7 +270,8 @@ Error Window::unlock_all() {
     synchronise();
     Error error;
     if (epochs_.all_checked()) {
-        error = give_locks_back(communicator_.size(), -1);
+        std::vector<std::uint8_t> taken(static_cast<std::size_t>(communicator_.size()), 1);
+        error = give_shared_locks_back(taken);
         count_shared_locks(-communicator_.size());
     }
     epochs_.unlock_all();

@@ -328,11 +328,11 @@ class Window {
     void settle_place(const WindowPlan& plan, std::uint64_t all_bytes);
     Error take_lock(int target, bool exclusive);
     Error take_remote_lock(int target, bool exclusive);
-    Error try_shared_lock(int target, bool& taken);
+    Error try_shared_locks(std::vector<std::uint8_t>& taken);
+    Error give_shared_locks_back(std::vector<std::uint8_t>& taken);
     Error give_lock_back(int target, bool exclusive);
     Error take_all_locks();
     void count_shared_locks(int more);
-    Error give_locks_back(int end, int more);
     void set_posted(int target, int origin) const;
     bool all_completed() const;
     // An origin of the exposure that has ended; -1: none.
@@ -372,8 +372,11 @@ class Window {
     std::uint64_t looked_ = 0; // when, in ticks
     bool spans_nodes_ = false;
     bool asks_for_lock_ = false; // a thread waits for the lock of a rank of another node
-    int leader_ = 0;             // the first of the ranks of this node, which takes the extent
-    Regions regions_;            // of a dynamic window
+    // What origins of other nodes have of this rank's lock, by rank; empty: nothing.
+    enum class Lent : std::uint8_t { none, awaited, shared, exclusive };
+    std::vector<Lent> lent_;
+    int leader_ = 0;  // the first of the ranks of this node, which takes the extent
+    Regions regions_; // of a dynamic window
 };
 
 } // namespace warren::rma

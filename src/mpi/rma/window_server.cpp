@@ -20,6 +20,12 @@ message::Buffer bytes_at(void* memory, std::size_t bytes) {
         .base = memory, .count = static_cast<MPI_Count>(bytes), .type = &datatype::basic(MPI_BYTE)};
 }
 
+// Whether the source that a cell names is its sender.
+bool is_of_sender(const comm::Communicator& communicator, const transport::Arrival& arrival) {
+    const std::int32_t rank = arrival.header.source;
+    return rank >= 0 && rank < communicator.size() && communicator.endpoint(rank) == arrival.sender;
+}
+
 } // namespace
 
 WindowServer::WindowServer(message::Engine& engine) : engine_(engine) {
@@ -53,8 +59,8 @@ void WindowServer::note_refusal(int reason) {
 
 // --- Origins
 
-Error WindowServer::ask(const Window& window, int target, const std::vector<std::byte>& request,
-                        void* answer, std::size_t answer_bytes) {
+Error WindowServer::begin(const Window& window, int target, const std::vector<std::byte>& request,
+                          void* answer, std::size_t answer_bytes, Asked& asked) {
     const comm::Communicator& communicator = window.communicator();
     const std::uint32_t peer = communicator.endpoint(target);
     const std::int32_t tag = next_tag_;
@@ -82,21 +88,32 @@ Error WindowServer::ask(const Window& window, int target, const std::vector<std:
         error.drop();
         error = failed;
     }
-    if (!error) {
-        const auto over = [&] { return receive->complete && send->complete; };
-        engine_.wait_until([&] { return over() || has_ended(engine_, communicator, target); },
-                           wait_reason(engine_, communicator, target, "a window"));
-        if (!over()) {
-            engine_.orphan(*send);
-            engine_.orphan(*receive);
-            return fail(MPI_ERR_PROC_ABORTED, "rank %d has ended", target);
-        }
-        if (receive->outcome.error_class != MPI_SUCCESS) {
-            error = fail(receive->outcome.error_class, "the answer of rank %d was lost", target);
-        }
+    if (error) {
+        engine_.discard(*send);
+        engine_.discard(*receive);
+        return error;
     }
-    engine_.discard(*send);
-    engine_.discard(*receive);
+    asked = {.target = target, .send = send, .receive = receive};
+    return {};
+}
+
+Error WindowServer::finish(const Window& window, const Asked& asked) {
+    const comm::Communicator& communicator = window.communicator();
+    engine_.wait_until(
+        [&] { return asked.is_over() || has_ended(engine_, communicator, asked.target); },
+        wait_reason(engine_, communicator, asked.target, "a window"));
+    if (!asked.is_over()) {
+        engine_.orphan(*asked.send);
+        engine_.orphan(*asked.receive);
+        return fail(MPI_ERR_PROC_ABORTED, "rank %d has ended", asked.target);
+    }
+    Error error;
+    if (asked.receive->outcome.error_class != MPI_SUCCESS) {
+        error = fail(asked.receive->outcome.error_class, "the answer of rank %d was lost",
+                     asked.target);
+    }
+    engine_.discard(*asked.send);
+    engine_.discard(*asked.receive);
     return error;
 }
 
@@ -118,10 +135,8 @@ void WindowServer::take_notice(const transport::Arrival& arrival) {
     if (window == windows_.end()) {
         return; // nobody awaits it
     }
-    const comm::Communicator& communicator = window->second->communicator();
-    const std::int32_t rank = arrival.header.source;
-    if (rank >= 0 && rank < communicator.size() && communicator.endpoint(rank) == arrival.sender) {
-        window->second->note(rank, static_cast<Notice>(arrival.header.tag));
+    if (is_of_sender(window->second->communicator(), arrival)) {
+        window->second->note(arrival.header.source, static_cast<Notice>(arrival.header.tag));
     }
 }
 
@@ -131,8 +146,16 @@ void WindowServer::take(const transport::Arrival& arrival) {
         return;
     }
     std::memcpy(&cell, arrival.data, sizeof cell);
-    if (cell.bytes > largest_request) {
-        return; // of nobody that follows these rules
+    // A window is there as long as any rank can access it (invariant 1): what is refused here is of
+    // nobody that follows these rules, and gets no answer.
+    const auto window = windows_.find(arrival.header.context);
+    if (cell.bytes < sizeof(ServedHead) || cell.bytes > largest_request ||
+        window == windows_.end()) {
+        return;
+    }
+    const comm::Communicator& communicator = window->second->communicator();
+    if (cell.target != communicator.rank() || !is_of_sender(communicator, arrival)) {
+        return;
     }
     services_.push_back({.context = arrival.header.context,
                          .origin_in_world = arrival.sender,

@@ -5,9 +5,9 @@
 // A request is a cell (kind::window_request), which names the window, the origin and a tag, and a
 // message with that tag: the head (ServedHead), the pieces of memory, and data. The answer is a
 // message with the next tag: an error class (ServedAnswer) and data. Both go by the ways of
-// point-to-point messages in the context of the window's communicator. An origin has one request
-// under way per thread, and waits for its answer; a target never waits for an origin. A lock that
-// is held is answered when it has been handed over.
+// point-to-point messages in the context of the window's communicator. A thread of an origin waits
+// for the answers to what it has asked, of several targets together; a target never waits for an
+// origin. A lock that is held is answered when it has been handed over.
 // Ranks of other nodes tell by a cell without an answer (kind::window_notice) that they have posted
 // their window or completed their epoch.
 // Thread rule: under the rank's lock. Invariants
@@ -79,9 +79,26 @@ class WindowServer {
     void remove(std::uint32_t context) { windows_.erase(context); }
 
     // --- For origins
-    // Sends a request to a rank of a window, and waits for its answer: an error class and data.
+    // A request that has been sent to a rank of a window. Its memory stays until finish().
+    struct Asked {
+        int target = 0;
+        message::Request* send = nullptr;
+        message::Request* receive = nullptr;
+
+        bool is_over() const { return send->complete && receive->complete; }
+    };
+    // After an error there is nothing to finish.
+    Error begin(const Window& window, int target, const std::vector<std::byte>& request,
+                void* answer, std::size_t answer_bytes, Asked& asked);
+    // Waits for the answer: an error class and data.
+    Error finish(const Window& window, const Asked& asked);
+    // Both.
     Error ask(const Window& window, int target, const std::vector<std::byte>& request, void* answer,
-              std::size_t answer_bytes);
+              std::size_t answer_bytes) {
+        Asked asked;
+        Error error = begin(window, target, request, answer, answer_bytes, asked);
+        return error ? error : finish(window, asked);
+    }
     void tell(const Window& window, int rank, Notice notice);
 
     // Whether the kernel is known to refuse copies between processes. Noted once.

@@ -27,6 +27,14 @@ struct PortCard {
     std::uint32_t pulse; // its place
 };
 
+// Ends the watcher's wait for the port.
+void signal_watcher(int event) {
+    const std::uint64_t one = 1;
+    if (write(event, &one, sizeof one) < 0) {
+        // It looks again by itself.
+    }
+}
+
 } // namespace
 
 Network::Network(const node::Segment& segment, std::uint32_t first_slot, std::uint32_t ranks,
@@ -63,7 +71,7 @@ Error Network::open(const node::Segment& segment, std::uint32_t first_slot, std:
         return error;
     }
     network->pulse_.open(network->port_->address());
-    network->stop_event_ = eventfd(0, EFD_CLOEXEC);
+    network->stop_event_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (network->stop_event_ < 0) {
         return fail(MPI_ERR_OTHER, "no descriptor for the thread that watches the network: %s",
                     std::strerror(errno));
@@ -80,10 +88,7 @@ Error Network::open(const node::Segment& segment, std::uint32_t first_slot, std:
 Network::~Network() {
     if (watcher_.joinable()) {
         stops_.store(true);
-        const std::uint64_t one = 1;
-        if (write(stop_event_, &one, sizeof one) < 0) {
-            // It looks again by itself.
-        }
+        signal_watcher(stop_event_);
         sleepers_.fetch_add(1);
         kernel_wake(sleepers_, 1);
         watcher_.join();
@@ -321,7 +326,18 @@ void Network::falls_asleep(std::uint32_t slot) {
         member.asleep = true;
         if (sleepers_.fetch_add(1) == 0) {
             kernel_wake(sleepers_, 1);
+            return;
         }
+    }
+    // The watcher may wait for the descriptor since before this rank's last look, which may have
+    // taken a part of what the provider had, and for longer than what waits to leave can stand.
+    const std::lock_guard guard(port_->lock());
+    const bool moved = port_->poll([this](const FrameCell& cell) { deliver(cell); });
+    if (moved && space_wanted_.load(std::memory_order_relaxed) != 0) {
+        ring_for_space();
+    }
+    if (moved || !port_->may_wait()) {
+        signal_watcher(stop_event_);
     }
 }
 
@@ -373,6 +389,10 @@ void Network::wait_for_port(bool by_descriptor) const {
         ::ppoll(places, 3, &look_at_port_again, nullptr);
     } else {
         ::ppoll(places, 2, &look_again, nullptr);
+    }
+    std::uint64_t signals;
+    if ((places[0].revents & POLLIN) != 0 && read(stop_event_, &signals, sizeof signals) < 0) {
+        // Another thread can't have read it: the wait is over anyway.
     }
 }
 

@@ -27,7 +27,8 @@ std::vector<std::string> strings(char* const* list) {
     return made;
 }
 
-// Images take no libraries from there, which tools are often given by.
+// Images take no copies of libraries from there, which tools are often given by: where they call
+// one, it is the process's.
 bool has_preloaded(char* const* environment) {
     constexpr std::string_view name = "LD_PRELOAD=";
     for (; *environment != nullptr; ++environment) {
@@ -59,10 +60,11 @@ void JobStart::plan_balancing(HostPlan& plan) {
 void JobStart::describe_programs(HostPlan& plan) {
     for (ResolvedProgram& program : plan_.programs) {
         if (has_preloaded(program.environment())) {
-            job_.report.say("LD_PRELOAD is for the process of all ranks only: the calls of '" +
+            job_.report.say("LD_PRELOAD is for the process of all ranks only: ranks of '" +
                             program.name() +
-                            "' to MPI don't go through its libraries (they do when it is linked to "
-                            "them, or with --ranks processes)");
+                            "' that call its libraries share one copy of them, with its variables "
+                            "(each has its own when the program is linked to them, or with --ranks "
+                            "processes)");
         }
         plan.programs.push_back({program.path(), program.directory(), strings(program.arguments()),
                                  strings(program.environment()),

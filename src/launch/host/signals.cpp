@@ -1,14 +1,10 @@
 #include "launch/host/signals.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
-#include <fcntl.h>
 #include <memory>
 #include <mutex>
 #include <pthread.h>
@@ -26,6 +22,7 @@
 #include "launch/host/interrupted_calls.hpp"
 #include "launch/host/rank_timers.hpp"
 #include "launch/host/ranks.hpp"
+#include "launch/host/thread_status.hpp"
 #include "runtime/fibres/api.hpp"
 
 namespace warren::launch {
@@ -357,22 +354,6 @@ void pass_ignored_on() {
             ignore_for_process(number);
         }
     }
-}
-
-// The signals, bit n - 1 for signal n, that a line of the thread's status in /proc has;
-// `otherwise`, if it can't be read.
-std::uint64_t signals_of_thread(pid_t thread, const char* title, std::uint64_t otherwise) {
-    char text[80];
-    std::snprintf(text, sizeof text, "/proc/self/task/%d/status", static_cast<int>(thread));
-    const int file = open(text, O_RDONLY | O_CLOEXEC);
-    char status[4096];
-    const ssize_t bytes = file >= 0 ? read(file, status, sizeof status - 1) : -1;
-    if (file >= 0) {
-        close(file);
-    }
-    status[std::max(bytes, ssize_t{0})] = 0;
-    const char* found = std::strstr(status, title);
-    return found != nullptr ? std::strtoull(found + std::strlen(title), nullptr, 16) : otherwise;
 }
 
 // A signal that gets ignored is no longer pending.

@@ -100,7 +100,9 @@ static void operations(const Window* window) {
             int64_t before = 12;
             const MPI_Aint at = window_at(window, target, i);
             MPI_Request request;
-            if (form == 0) {
+            if (form == 0 && table[i].op == MPI_NO_OP) {
+                continue; /* only calls that fetch take it */
+            } else if (form == 0) {
                 MPI_Accumulate(&ten, 1, MPI_INT64_T, target, at, 1, MPI_INT64_T, table[i].op,
                                window->win);
             } else if (form == 1) {

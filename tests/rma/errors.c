@@ -105,6 +105,7 @@ static void places_and_types(MPI_Win win, int count) {
     FAILS(MPI_Accumulate(words, 1, mixed, 0, 0, 1, mixed, MPI_SUM, win), MPI_ERR_TYPE);
     FAILS(MPI_Accumulate(&number, 1, MPI_DOUBLE, 0, 0, 1, MPI_DOUBLE, MPI_BAND, win), MPI_ERR_OP);
     FAILS(MPI_Accumulate(words, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, own, win), MPI_ERR_OP);
+    FAILS(MPI_Accumulate(words, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, MPI_NO_OP, win), MPI_ERR_OP);
     FAILS(MPI_Compare_and_swap(&number, &number, &number, MPI_DOUBLE, 0, 0, win), MPI_ERR_TYPE);
     FAILS(MPI_Fetch_and_op(words, words + 1, spread, 0, 0, MPI_SUM, win), MPI_ERR_TYPE);
     /* Nothing fits anywhere, up to the end. */

@@ -306,6 +306,9 @@ struct Program {
         o.kind = added ? accumulate : static_cast<Kind>(draw(kinds));
         o.type = &model::types[added ? 3 : draw(model::type_count)];
         o.op = added ? Op::sum : static_cast<Op>(draw(model::op_count));
+        if (o.kind == accumulate && o.op == Op::no_op) { // which only calls that fetch take
+            o.op = Op::replace;
+        }
         const int room = block_bytes / o.type->bytes;
         o.stride = 1 + draw(3);
         o.count = 1 + draw((room - 1) / o.stride + 1);

@@ -124,7 +124,7 @@ endfunction()
 # after TIMEOUT (60 s) with mpiexec's account of what every rank waits for. The default label is
 # program.
 function(warren_mpi_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 test "" "" "SOURCES;LIBRARIES;RANKS;ARGS;TIMEOUT;LABELS;MPIEXEC")
+  cmake_parse_arguments(PARSE_ARGV 1 test "NO_MORE_RANKS" "" "SOURCES;LIBRARIES;RANKS;ARGS;TIMEOUT;LABELS;MPIEXEC")
   if(test_UNPARSED_ARGUMENTS OR NOT test_SOURCES)
     message(FATAL_ERROR "warren_mpi_test(${name}): needs SOURCES, and does not know: "
                         "'${test_UNPARSED_ARGUMENTS}'")
@@ -137,6 +137,9 @@ function(warren_mpi_test name)
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
   endif()
   set(runs "")
+  if(test_NO_MORE_RANKS)
+    set(runs NO_MORE_RANKS)
+  endif()
   foreach(keyword RANKS ARGS TIMEOUT LABELS MPIEXEC)
     if(test_${keyword})
       list(APPEND runs ${keyword} ${test_${keyword}})
@@ -145,10 +148,11 @@ function(warren_mpi_test name)
   warren_mpi_runs(${name} TARGET ${name} ${runs})
 endfunction()
 
-# warren_mpi_runs(NAME TARGET program RANKS n… [ARGS …] [TIMEOUT …] [LABELS …] [MPIEXEC …])
-# The runs of warren_mpi_test, of a program that is built elsewhere.
+# warren_mpi_runs(NAME TARGET program RANKS n… [ARGS …] [TIMEOUT …] [LABELS …] [MPIEXEC …] [NO_MORE_RANKS])
+# The runs of warren_mpi_test, of a program that is built elsewhere. NO_MORE_RANKS: the program is for so many
+# ranks, so that there are no runs on eight times each number.
 function(warren_mpi_runs name)
-  cmake_parse_arguments(PARSE_ARGV 1 test "" "TARGET;TIMEOUT" "RANKS;ARGS;LABELS;MPIEXEC")
+  cmake_parse_arguments(PARSE_ARGV 1 test "NO_MORE_RANKS" "TARGET;TIMEOUT" "RANKS;ARGS;LABELS;MPIEXEC")
   if(test_UNPARSED_ARGUMENTS OR NOT test_RANKS)
     message(FATAL_ERROR "${name}: needs RANKS, and does not know: '${test_UNPARSED_ARGUMENTS}'")
   endif()
@@ -186,7 +190,7 @@ function(warren_mpi_runs name)
     return()
   endif()
   # On eight times as many ranks that are fibres, which takes long: only when ctest is told -C many.
-  if(NOT "${test_MPIEXEC}" MATCHES "-" AND NOT faults IN_LIST test_LABELS)
+  if(NOT "${test_MPIEXEC}" MATCHES "-" AND NOT faults IN_LIST test_LABELS AND NOT test_NO_MORE_RANKS)
     math(EXPR long "${test_TIMEOUT} * 2")
     foreach(ranks ${test_RANKS})
       math(EXPR many "${ranks} * 8")

@@ -142,7 +142,7 @@ static void appending(void) {
     CHECK(at == 100, "%lld", (long long)at);
     MPI_File_get_position_shared(file, &at);
     CHECK(at == 100, "%lld", (long long)at);
-    char mine = (char)('a' + rank);
+    char mine = (char)('a' + rank % 26);
     MPI_File_write_ordered(file, &mine, 1, MPI_CHAR, MPI_STATUS_IGNORE);
     MPI_Barrier(MPI_COMM_WORLD);
     CHECK(file_byte(100 + rank) == mine, "%d", file_byte(100 + rank));

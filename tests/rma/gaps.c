@@ -1,4 +1,5 @@
-/* Shared windows whose ranks differ in alloc_shared_noncontig: their parts lie apart from each other's. */
+/* Shared windows whose ranks differ in alloc_shared_noncontig: their parts lie apart from each
+ * other's. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +20,8 @@ static void parts_lie_apart(int odd, MPI_Aint bytes) {
     MPI_Aint others = 0;
     for (MPI_Aint i = 0; i < bytes; i++)
         others += own[i] != rank + 1;
-    CHECK(others == 0, "%ld of %ld bytes are others', with gaps at rank %d", (long)others, (long)bytes, odd);
+    CHECK(others == 0, "%ld of %ld bytes are others', with gaps at rank %d", (long)others,
+          (long)bytes, odd);
     MPI_Win_free(&win);
     MPI_Info_free(&info);
 }

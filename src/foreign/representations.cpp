@@ -55,7 +55,7 @@ int register_representation(Register register_core, const char* datarep,
                       functions.write != nullptr ? Registered::call_write : nullptr,
                       functions.extent != nullptr ? Registered::call_extent : nullptr, made.get());
     if (code == MPI_SUCCESS) {
-        made.release(); // the representation's
+        static_cast<void>(made.release()); // the representation's
     }
     return foreign_error(code);
 }

@@ -38,6 +38,8 @@ class ConnectingContexts {
 
   private:
     struct Block {
+        Block(std::uint32_t its_number, int its_socket) : number(its_number), socket(its_socket) {}
+
         std::uint32_t number;
         int socket; // keeps it from others
         std::bitset<ContextIds::connecting_block> used;

@@ -68,7 +68,7 @@ Error ask_shared_locks(WindowServer& server, const Window& window, ServedKind ki
             error = refusal(answers[i], targets[i]);
             taken[static_cast<std::size_t>(targets[i])] = answers[i].taken != 0 ? 1 : 0;
         }
-        note(std::move(error));
+        note(error);
     }
     return first;
 }

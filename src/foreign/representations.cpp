@@ -1,6 +1,7 @@
 // Data representations of files: the program's functions get the foreign ABI's datatypes, through a
 // record that lives as long as the process, as the representation does.
 
+#include <atomic>
 #include <memory>
 #include <new>
 
@@ -22,6 +23,10 @@ struct RegisteredRepresentation {
     Conversion<Elements>* write;
     Extent* extent;
     void* extra_state;
+    RegisteredRepresentation* before = nullptr; // the one that was registered before
+
+    // The one that was registered last.
+    static inline std::atomic<RegisteredRepresentation*> last{nullptr};
 
     static int call_read(void* userbuf, MPI_Datatype datatype, Elements count, void* filebuf,
                          MPI_Offset position, void* extra_state) {
@@ -55,7 +60,10 @@ int register_representation(Register register_core, const char* datarep,
                       functions.write != nullptr ? Registered::call_write : nullptr,
                       functions.extent != nullptr ? Registered::call_extent : nullptr, made.get());
     if (code == MPI_SUCCESS) {
-        static_cast<void>(made.release()); // the representation's
+        Registered* const kept = made.release(); // the representation's
+        kept->before = Registered::last.load(std::memory_order_relaxed);
+        while (!Registered::last.compare_exchange_weak(kept->before, kept)) {
+        }
     }
     return foreign_error(code);
 }

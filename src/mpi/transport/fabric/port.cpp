@@ -228,7 +228,25 @@ Error Port::post_buffers() {
     return {};
 }
 
+// libfabric's rxm (2.1 to 2.4; ofiwg/libfabric, issue 11828) crashes in fi_close if it has messages
+// that nobody has read: it posts their buffers again to connections that are closed already.
+void Port::discard_arrivals() {
+    for (int vain = 0, looks = 0; vain < vain_looks_before_close && looks < looks_before_close;
+         ++looks) {
+        std::array<fi_cq_data_entry, entries_at_once> entries;
+        const ssize_t count = fi_cq_read(completions_, entries.data(), entries.size());
+        vain = count == -FI_EAGAIN ? vain + 1 : 0;
+        fi_cq_err_entry error = {};
+        if (count < 0 && count != -FI_EAGAIN && fi_cq_readerr(completions_, &error, 0) != 1) {
+            return;
+        }
+    }
+}
+
 Port::~Port() {
+    if (completions_ != nullptr && endpoint_ != nullptr) {
+        discard_arrivals();
+    }
     close_object(endpoint_);
     for (const std::unique_ptr<ReceiveBuffer>& buffer : buffers_) {
         close_object(buffer->registration);

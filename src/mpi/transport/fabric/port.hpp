@@ -192,6 +192,7 @@ class Port {
 
     std::size_t read_completions(std::array<fi_cq_data_entry, entries_at_once>& entries);
     void read_error();
+    void discard_arrivals();
     // The link of a frame that is its next one. Null: it is refused, or kept for later.
     Link* accept(const FrameReader& frame, std::span<const std::byte> bytes);
     // Whether the frame after the last has come early.

@@ -18,6 +18,11 @@ inline constexpr std::uint32_t frames_of_a_port = 256; // 16 MiB at most
 inline constexpr std::size_t receive_buffers = 4;
 inline constexpr std::size_t receive_buffer_bytes = 1 << 20;
 
+// A port reads what has arrived before it closes, until so many looks found nothing, or after so
+// many.
+inline constexpr int vain_looks_before_close = 50;
+inline constexpr int looks_before_close = 10'000;
+
 // How long after a frame cells may linger: about the time that a message takes.
 inline constexpr std::uint64_t linger_ns = 20'000;
 

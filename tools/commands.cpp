@@ -39,8 +39,10 @@ constexpr std::array table{
             "start of a job, memory of a rank and latency, of Warren and of each other MPI that is "
             "found: warren bench --help",
             bench_command},
-    Command{"info", "", "both, and how Warren was built: what a report of a problem should contain",
-            info_command},
+    Command{
+        "info", "",
+        "the version, the node and how Warren was built: what a report of a problem should contain",
+        info_command},
     Command{"image", "check PROGRAM",
             "whether a program can run as a private image (a thread of a process with others), and "
             "what then changes",

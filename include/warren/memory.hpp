@@ -60,9 +60,9 @@ class Criteria {
     std::shared_ptr<const warren_mem_criteria> owned_;
 };
 
-// Memory by criteria for std::pmr containers. Throws std::bad_alloc when the criteria's memory is
-// full. Thread rule: any thread at any time. What one resource has allocated any other may
-// deallocate.
+// Memory by criteria for std::pmr containers. Throws std::bad_alloc when there is none, whatever
+// the reason; warren_mem_error() has it. Thread rule: any thread at any time. What one resource has
+// allocated any other may deallocate.
 class MemoryResource : public std::pmr::memory_resource {
   public:
     explicit MemoryResource(Criteria criteria) : criteria_(std::move(criteria)) {}

@@ -11,7 +11,8 @@
 
    Thread rule: any thread at any time. A thread is bound once, for life; several threads may be
    bound to one rank, which is then what MPI calls a process with several threads
-   (MPI_THREAD_MULTIPLE). Threads that are bound to no rank must not call MPI. */
+   (MPI_THREAD_MULTIPLE). Threads that are bound to no rank must not call MPI: MPI_Init
+   fails in them and says so. */
 #ifndef WARREN_RANKS_H
 #define WARREN_RANKS_H
 

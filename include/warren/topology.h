@@ -18,8 +18,10 @@
    functions that say so, must be alone. Nothing uses thread-local variables or global state.
 
    Arguments are checked. A function that returns int returns WARREN_TOPOLOGY_SUCCESS or an error;
-   one that returns an object returns WARREN_NO_OBJECT for arguments that are wrong as well as for
-   what there isn't, one that returns a number 0, one that returns a string or a pointer null. */
+   for arguments that are wrong as well as for what there isn't, one that returns an object returns
+   WARREN_NO_OBJECT, one that returns an index WARREN_NO_INDEX, one that returns a type, depth or
+   kind -1, one that returns a count, size or set 0 or an empty set, one that returns a string or a
+   pointer null. */
 #ifndef WARREN_TOPOLOGY_H
 #define WARREN_TOPOLOGY_H
 
@@ -426,13 +428,14 @@ warren_object warren_topology_nearest_device(const warren_topology* topology, wa
  * ------------------------------------------------------------------------------------ */
 
 enum {
-    WARREN_DISTANCES_FROM_OS = 1,
-    WARREN_DISTANCES_FROM_USER = 2,
-    WARREN_DISTANCES_LATENCY = 4,
-    WARREN_DISTANCES_BANDWIDTH = 8,
-    WARREN_DISTANCES_MIXED_TYPES = 16
+    WARREN_DISTANCES_FROM_OS = 1,   /* the operating system has told them */
+    WARREN_DISTANCES_FROM_USER = 2, /* the user has given them to hwloc */
+    WARREN_DISTANCES_LATENCY = 4,   /* latencies: of NUMA nodes relative, 10 is a node's own */
+    WARREN_DISTANCES_BANDWIDTH = 8, /* bandwidths; hwloc's sources say in which unit, mostly MB/s */
+    WARREN_DISTANCES_MIXED_TYPES = 16 /* between objects of several types */
 };
 
+/* A matrix; name and objects are the topology's, valid until it is closed. */
 typedef struct {
     const char* name; /* "NUMALatency" …, or null */
     uint32_t kind;    /* bits of those above */

@@ -12,6 +12,9 @@ fi
 folder=$(mktemp -d heat_XXXXXX)
 trap 'rm -r "$folder"' EXIT
 for ranks in 1 3; do
-    "$1" -n $ranks --timeout 60 $python "$3" "$folder/heat.h5" | tee "$folder/output"
+    "$1" -n $ranks --timeout 60 $python "$3" "$folder/heat.h5" > "$folder/output" || {
+        cat "$folder/output"
+        exit 1
+    }
     grep -q '^60 x 60 points, 40 steps: 48.94382557' "$folder/output"
 done

@@ -50,8 +50,9 @@ def namespaces(count):
         else:
             yield names
     finally:
-        for name in [*names, hub]:
-            ip("netns", "delete", name, check=False)
+        with contextlib.suppress(FileNotFoundError):
+            for name in [*names, hub]:
+                ip("netns", "delete", name, check=False)
 
 
 def in_namespaces(names, each):

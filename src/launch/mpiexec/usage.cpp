@@ -24,9 +24,16 @@ constexpr std::string_view end =
     "`warren state PID` from another terminal.\n"
     "\n"
     "The exit code is 0 when all ranks succeed, else that of the first rank that failed (128\n"
-    "+ the signal when it was killed; the code given to MPI_Abort); 2 for a wrong command\n"
-    "line, 125 when fibres wait for each other, 126 and 127 for a program that cannot be run\n"
-    "or is not there.\n";
+    "+ the signal when it was killed; the code given to MPI_Abort); 1 when mpiexec lacks\n"
+    "something, 2 for a wrong command line, 124 after --timeout, 125 when fibres wait for each\n"
+    "other, 126 and 127 for a program that cannot be run or is not there.\n"
+    "\n"
+    "Variables of the environment: WARREN_RANKS=KIND, as --ranks;\n"
+    "WARREN_NETWORK=PROVIDER[,INTERFACE], of libfabric, between nodes;\n"
+    "WARREN_CONNECT_TIMEOUT=SECONDS that MPI_Comm_connect waits for (600);\n"
+    "WARREN_MEMORY_VALUES=FILE of measured values of the memories, or none;\n"
+    "WARREN_MEMORY_SHARE=first: no fair shares of scarce memories;\n"
+    "WARREN_TOPOLOGY_WAY=native or image: discover the node, or never do.\n";
 
 std::string heading(const Option& option) {
     std::string text;

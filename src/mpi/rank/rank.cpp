@@ -52,10 +52,14 @@ bool Rank::looked_in_vain(std::uint64_t begin) {
     const std::uint64_t end = fibre::ticks();
     if (waits.functions != nullptr) {
         looks_left_ = looks_counted_;
+        const bool shared = lock.shared();
         lock.unlock();
         const bool sleeps = waits.functions->found_nothing(looks_counted_ * (end - begin));
+        if (sleeps && shared) { // the doorbell is for those that wait: see below
+            give_way();
+        }
         lock.lock();
-        return sleeps && !lock.shared();
+        return sleeps && !shared;
     }
     const VainLooks::Next next =
         vain_looks_.after(looks_counted_, begin, end, VainLooks::count_switches);

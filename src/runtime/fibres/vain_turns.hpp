@@ -42,7 +42,8 @@ class VainTurns {
         turns_ = 0;
         if (!contended_ || ++yields_ == yields_contended) {
             const long taken = switches();
-            contended_ = taken != taken_;
+            contended_ =
+                taken_ >= 0 && taken != taken_; // the first answer counts from the thread's start
             taken_ = taken;
             yields_ = 0;
         }
@@ -64,7 +65,7 @@ class VainTurns {
     bool contended_ = false;
     std::uint32_t turns_ = 0;  // vain ones in a row
     std::uint32_t yields_ = 0; // since the kernel was asked last
-    long taken_ = 0;           // what it said
+    long taken_ = -1;          // what it said; -1: not asked yet
     std::uint64_t sleeps_until_ = 0;
     std::uint64_t sleeping_ticks_ = least_sleeping_ticks; // after the next long yield
 };

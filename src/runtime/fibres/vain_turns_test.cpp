@@ -10,7 +10,7 @@ using Then = VainTurns::Then;
 struct VainTurnsTest : testing::Test {
     VainTurns turns;
     std::uint64_t now = 1'000'000'000;
-    long taken = 0; // times that the kernel has taken the processor
+    long taken = 3; // times that the kernel has taken the processor, also before the first turn
     int asked = 0;
 
     Then turn() {
@@ -31,8 +31,9 @@ struct VainTurnsTest : testing::Test {
         return most + 1;
     }
     void make_contended() {
-        ++taken;
         Then then = Then::give_way;
+        until_other(turns_alone, then); // asks for the first time
+        ++taken;
         ASSERT_LE(until_other(turns_alone, then), turns_alone);
         ASSERT_EQ(then, Then::yield);
     }

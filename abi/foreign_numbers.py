@@ -41,8 +41,8 @@ def number_functions(abi, kind):
     # Numbers that mean something in the standard only must not get through.
     inward += [
         (c.standard, "invalid_number")
-        for c in abi.constants.values()
-        if c in abi.matching(patterns) and c.standard not in known
+        for c in abi.matching(patterns)
+        if c.standard not in known
     ]
     outward = [(c.standard, c.number) for c in constants]
     if kind == "ERROR_CLASS":

@@ -1,10 +1,9 @@
 #include "mpi/transport/fabric/port.hpp"
 
 #include <algorithm>
-#include <arpa/inet.h>
 #include <cstdlib>
 #include <ctime>
-#include <netinet/in.h>
+#include <netdb.h>
 #include <sys/mman.h>
 #include <utility>
 
@@ -22,19 +21,13 @@ std::uint64_t now_ns() {
            static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-// The address of an offer's interface, as text.
+// The address of an offer's interface, as text; "" if it is of no family of the internet.
 std::string address_text(const fi_info& info) {
-    char text[INET6_ADDRSTRLEN] = "";
-    if (info.src_addr == nullptr) {
-        return text;
-    }
-    const auto* address = static_cast<const sockaddr*>(info.src_addr);
-    if (address->sa_family == AF_INET && info.src_addrlen >= sizeof(sockaddr_in)) {
-        inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(address)->sin_addr, text,
-                  sizeof text);
-    } else if (address->sa_family == AF_INET6 && info.src_addrlen >= sizeof(sockaddr_in6)) {
-        inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr, text,
-                  sizeof text);
+    char text[NI_MAXHOST] = "";
+    if (info.src_addr != nullptr) {
+        getnameinfo(static_cast<const sockaddr*>(info.src_addr),
+                    static_cast<socklen_t>(info.src_addrlen), text, sizeof text, nullptr, 0,
+                    NI_NUMERICHOST);
     }
     return text;
 }
@@ -231,20 +224,20 @@ Error Port::post_buffers() {
 // libfabric's rxm (2.1 to 2.4; ofiwg/libfabric, issue 11828) crashes in fi_close if it has messages
 // that nobody has read: it posts their buffers again to connections that are closed already.
 void Port::discard_arrivals() {
-    for (int vain = 0, looks = 0; vain < vain_looks_before_close && looks < looks_before_close;
-         ++looks) {
+    int vain = 0;
+    for (int looks = 0; vain < vain_looks_before_close && looks < looks_before_close; ++looks) {
         std::array<fi_cq_data_entry, entries_at_once> entries;
+        fi_cq_err_entry error = {};
         const ssize_t count = fi_cq_read(completions_, entries.data(), entries.size());
         vain = count == -FI_EAGAIN ? vain + 1 : 0;
-        fi_cq_err_entry error = {};
-        if (count < 0 && count != -FI_EAGAIN && fi_cq_readerr(completions_, &error, 0) != 1) {
-            return;
+        if (count == -FI_EAVAIL) {
+            fi_cq_readerr(completions_, &error, 0);
         }
     }
 }
 
 Port::~Port() {
-    if (completions_ != nullptr && endpoint_ != nullptr) {
+    if (endpoint_ != nullptr && completions_ != nullptr) {
         discard_arrivals();
     }
     close_object(endpoint_);

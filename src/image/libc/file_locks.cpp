@@ -6,7 +6,9 @@
 #include <cstdlib>
 #include <dirent.h>
 #include <memory>
+#include <mutex>
 #include <unistd.h>
+#include <vector>
 
 #include "base/blocked_signals.hpp"
 #include "image/elf_file.hpp"
@@ -24,6 +26,51 @@ int of_open_file(int command) {
     default:
         return F_OFD_GETLK;
     }
+}
+
+// The files of which images of this process hold locks, once for each image.
+struct LockedFiles {
+    struct File {
+        dev_t device;
+        ino_t inode;
+    };
+    static bool same(const File& a, const File& b) {
+        return a.device == b.device && a.inode == b.inode;
+    }
+
+    std::mutex lock;
+    std::vector<File> all;
+};
+
+LockedFiles& locked_files() {
+    static LockedFiles& only = *new LockedFiles; // outlives everything
+    return only;
+}
+
+void note_locked(dev_t device, ino_t inode) {
+    const std::lock_guard guard(locked_files().lock);
+    locked_files().all.push_back({device, inode});
+}
+
+void forget_locked(dev_t device, ino_t inode) {
+    std::vector<LockedFiles::File>& all = locked_files().all;
+    const std::lock_guard guard(locked_files().lock);
+    const auto found = std::find_if(all.begin(), all.end(), [&](const LockedFiles::File& one) {
+        return LockedFiles::same(one, {device, inode});
+    });
+    if (found != all.end()) {
+        all.erase(found);
+    }
+}
+
+// Whether more images than the calling one, which has a holder itself, hold locks of the file.
+bool is_locked_by_others(const struct stat& status) {
+    const std::vector<LockedFiles::File>& all = locked_files().all;
+    const BlockedSignals blocked;
+    const std::lock_guard guard(locked_files().lock);
+    return std::count_if(all.begin(), all.end(), [&](const LockedFiles::File& one) {
+               return LockedFiles::same(one, {status.st_dev, status.st_ino});
+           }) > 1;
 }
 
 // The same file, by a description of its own. One that can be written takes both kinds of locks.
@@ -73,6 +120,7 @@ int FileLocks::holder_of(int descriptor, const struct stat& status) {
     if (made >= 0) {
         made = ElfFile::keep_descriptor(made);
         holders_.push_back({status.st_dev, status.st_ino, made});
+        note_locked(status.st_dev, status.st_ino);
         count_.store(holders_.size(), std::memory_order_relaxed);
     }
     return made;
@@ -102,12 +150,17 @@ int FileLocks::control(int descriptor, int command, struct flock& lock) {
             lock.l_type = F_UNLCK;
         } else {
             lock = asked;
+            // The system doesn't know whose lock it is: another image's, if there is one.
+            if (lock.l_pid == -1 && S_ISREG(status.st_mode) && is_locked_by_others(status)) {
+                lock.l_pid = ::getpid();
+            }
         }
     }
     return result;
 }
 
 void FileLocks::end_locks(const Holder& holder) {
+    forget_locked(holder.device, holder.inode);
     // A child of fork has the description too, so closing would not end the locks.
     struct flock all {};
     all.l_type = F_UNLCK;

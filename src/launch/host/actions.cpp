@@ -1,5 +1,6 @@
 #include "launch/host/actions.hpp"
 
+#include <cstdint>
 #include <cstdlib>
 
 namespace warren::launch {
@@ -25,6 +26,45 @@ bool is_ignored(const struct sigaction& action) {
     return (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == SIG_IGN;
 }
 
+namespace {
+
+// Where the innermost handler has begun, on the stack of what it has interrupted: stacks grow
+// downwards, and who left it by siglongjmp is above. Fibres have their own.
+thread_local std::uintptr_t handler_frame = 0;
+
+bool is_on_signal_stack() {
+    stack_t stack{};
+    return sigaltstack(nullptr, &stack) == 0 && (stack.ss_flags & SS_ONSTACK) != 0;
+}
+
+[[gnu::always_inline]] inline std::uintptr_t frame_address() {
+    return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+}
+
+class InHandler {
+  public:
+    InHandler() : before_(handler_frame) {
+        if (!is_on_signal_stack()) {
+            handler_frame = frame_address();
+        }
+    }
+    ~InHandler() { handler_frame = before_; }
+    InHandler(const InHandler&) = delete;
+    InHandler& operator=(const InHandler&) = delete;
+
+  private:
+    const std::uintptr_t before_;
+};
+
+} // namespace
+
+bool is_in_handler() {
+    if (handler_frame != 0 && frame_address() > handler_frame) {
+        handler_frame = 0;
+    }
+    return handler_frame != 0 || is_on_signal_stack();
+}
+
 void run_handler(struct sigaction& action, int number, siginfo_t* information, void* context) {
     const struct sigaction own = action;
     if ((own.sa_flags & static_cast<int>(SA_RESETHAND)) != 0) {
@@ -42,6 +82,7 @@ void run_handler(struct sigaction& action, int number, siginfo_t* information, v
         sigaddset(&itself, number);
         pthread_sigmask(SIG_UNBLOCK, &itself, nullptr);
     }
+    const InHandler in_handler;
     if ((own.sa_flags & SA_SIGINFO) != 0) {
         own.sa_sigaction(number, information, context);
     } else {

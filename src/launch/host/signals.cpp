@@ -20,6 +20,7 @@
 #include "launch/host/crash.hpp"
 #include "launch/host/fibre_signals.hpp"
 #include "launch/host/interrupted_calls.hpp"
+#include "launch/host/passed_signals.hpp"
 #include "launch/host/rank_timers.hpp"
 #include "launch/host/ranks.hpp"
 #include "launch/host/thread_status.hpp"
@@ -29,17 +30,13 @@ namespace warren::launch {
 
 namespace {
 
-// A signal that was passed on from one rank's thread to another's has this and its own code in a
-// field that the system leaves 0, because the system lets threads send each other some codes only.
-constexpr int passed_on = 0x57410000;
-constexpr int code_mask = 0xffff;
-
 struct State {
     pid_t process = 0;
     bool fibres = false;
     std::unique_ptr<std::atomic<pid_t>[]> threads; // the first one of each rank
     std::atomic<bool> forked{false}; // the process is a child of fork, with memory of its own
     sigset_t before_fork{};          // signals blocked before a fork that is under way
+    bool fibre_forks = false;        // and who forks
     // By signal. The ranks' actions count, not the process's; how many ranks ignore the signal, and
     // which flags one of them has asked for. All but the first under the lock.
     std::atomic<bool> dispatched[NSIG] = {};
@@ -51,10 +48,6 @@ struct State {
 State& state() {
     static State& only = *new State; // outlives everything
     return only;
-}
-
-pid_t own_thread() {
-    return static_cast<pid_t>(syscall(SYS_gettid));
 }
 
 bool is_ignored_by_default(int number) {
@@ -197,7 +190,20 @@ bool wake_waiting_fibres(int number, const siginfo_t& information) {
     return woken;
 }
 
-void dispatch_to_fibre(int number, siginfo_t* information, void* context) {
+// The rank's handler runs in the thread that runs the rank, where it may end the call that it has
+// interrupted or leave by siglongjmp. False: none runs it, or the calling one.
+bool pass_to_worker(std::uint32_t rank, const siginfo_t& information) {
+    const pid_t thread = warren_fibre_thread(rank);
+    if (thread == 0 || thread == own_thread() ||
+        !is_handler(actions().of(rank, information.si_signo))) {
+        return false;
+    }
+    pass_on(thread, Passed::to_worker, information);
+    return true;
+}
+
+// `passes`: another thread may be the right one.
+void dispatch_to_fibre(int number, siginfo_t* information, void* context, bool passes) {
     const std::uint32_t running = rank_of_thread();
     std::uint32_t rank = owner_of_timer(*information);
     bool own = false;
@@ -214,34 +220,34 @@ void dispatch_to_fibre(int number, siginfo_t* information, void* context) {
         own = running != no_rank; // else a thread of the host's, for a fibre's timer
         rank = own ? running : receiver_among_fibres(running, number);
     }
-    if (rank != no_rank && !hold_back(rank, *information)) {
+    if (rank != no_rank && !hold_back(rank, *information) &&
+        !(passes && rank != running && pass_to_worker(rank, *information))) {
         deliver(rank, number, information, context, own, rank == running);
     }
 }
 
 void dispatch(int number, siginfo_t* information, void* context) {
     const int error = errno;
+    const Passed passed = take_passed(*information);
+    if (passed == Passed::to_wake) {
+        return;
+    }
     if (state().fibres && getpid() == state().process) {
-        dispatch_to_fibre(number, information, context);
+        dispatch_to_fibre(number, information, context, passed == Passed::none);
         errno = error;
         return;
     }
     const std::uint32_t running = rank_of_thread();
     std::uint32_t rank = running;
     bool own = true;
-    if ((information->si_errno & ~code_mask) == passed_on) {
-        information->si_code = static_cast<std::int16_t>(information->si_errno & code_mask);
-        information->si_errno = 0;
+    if (passed == Passed::to_rank) {
         own = false;
     } else if (is_for_all(*information) && getpid() == state().process) {
         own = false;
-        siginfo_t copy = *information;
-        copy.si_errno = passed_on | (information->si_code & code_mask);
-        copy.si_code = SI_QUEUE;
         for (std::uint32_t other = 0; other < actions().ranks(); ++other) {
             const pid_t thread = state().threads[other].load(std::memory_order_relaxed);
             if (other != rank && thread != 0) {
-                syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, number, &copy);
+                pass_on(thread, Passed::to_rank, *information);
             }
         }
     }
@@ -381,6 +387,7 @@ void begin_fork() {
     pthread_sigmask(SIG_SETMASK, &all, &before);
     actions().lock.lock();
     state().before_fork = before;
+    state().fibre_forks = state().fibres && warren_fibre_is_one();
 }
 
 void end_fork() {
@@ -393,7 +400,7 @@ void end_fork_in_child() {
     state().forked.store(true, std::memory_order_relaxed);
     const sigset_t before = state().before_fork;
     actions().lock.unlock();
-    if (!state().fibres || rank_of_thread() == no_rank) { // a fibre's mask has been set
+    if (!state().fibre_forks || !take_mask_in_child()) {
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
     }
 }

@@ -6,7 +6,6 @@
 #include <climits>
 #include <pthread.h>
 #include <sched.h>
-#include <sys/resource.h>
 #include <utility>
 
 #include "runtime/fibres/debug.hpp"
@@ -410,14 +409,11 @@ bool Scheduler::found_nothing(std::uint64_t looks_ticks) {
 
 // Of a worker all of whose fibres may be polling. True: the one that runs should rather sleep.
 bool Scheduler::give_processor_away(Worker& worker, std::uint64_t now) {
-    const VainTurns::Then then = worker.vain_turns.after(now, [] {
-        rusage usage = {};
-        getrusage(RUSAGE_THREAD, &usage);
-        return usage.ru_nivcsw;
-    });
+    const ProcessorCalls& calls = options_.processor_calls;
+    const VainTurns::Then then = worker.vain_turns.after(now, calls.switches);
     if (then == VainTurns::Then::yield) {
         const std::uint64_t begin = ticks();
-        sched_yield();
+        calls.yield();
         worker.vain_turns.yielded(begin, ticks());
     }
     return then == VainTurns::Then::sleep;

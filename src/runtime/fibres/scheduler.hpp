@@ -77,6 +77,15 @@ class Inside {
     const bool before_;
 };
 
+// What the scheduler asks of the kernel for workers whose fibres poll in vain (VainTurns).
+struct ProcessorCalls {
+    // How often the kernel has taken the processor from the calling thread.
+    long (*switches)();
+    void (*yield)();
+
+    static ProcessorCalls of_kernel();
+};
+
 struct SchedulerOptions {
     std::vector<int> processors; // one worker on each; -1: not bound
     std::uint32_t fibres = 0;    // that there will be at most
@@ -88,6 +97,7 @@ struct SchedulerOptions {
     balance::LoadTable loads = {}; // to be written to; empty: none
     bool steals = true;            // idle workers take fibres from others
     BalancingOptions balancing = {};
+    ProcessorCalls processor_calls = ProcessorCalls::of_kernel();
 };
 
 class Scheduler {
@@ -208,7 +218,7 @@ class Scheduler {
     void go_home(Fibre& self);
     bool is_others_turn(Fibre& self);
     void help_others(Fibre& self);
-    static bool give_processor_away(Worker& worker, std::uint64_t now);
+    bool give_processor_away(Worker& worker, std::uint64_t now);
     void switch_to(Fibre& self, Fibre& next);
     static void resume(Worker& worker, Fibre& next);
     static void begin(Worker& worker, Fibre& next);

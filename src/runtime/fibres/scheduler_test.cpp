@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "runtime/fibres/test_fibres.hpp"
+#include "runtime/fibres/tuning.hpp"
 
 namespace warren::fibre {
 namespace {
@@ -249,6 +250,37 @@ TEST(SchedulerTest, a_child_of_fork_is_a_thread_that_can_wait_and_end) {
         fibres->add([] {});
         fibres->run();
         EXPECT_EQ(status, 7);
+    });
+}
+
+// (By calls that tell what a kernel would: however fast the machine is, the worker yields and then
+// has its fibres sleep. A slow machine repeats it.)
+TEST(SchedulerTest, a_worker_whose_fibres_poll_in_vain_gives_its_processor_away) {
+    alone([] {
+        static std::atomic<long> taken{0};
+        static std::atomic<int> yields{0};
+        const ProcessorCalls calls{.switches = [] { return ++taken; },
+                                   .yield =
+                                       [] {
+                                           ++yields;
+                                           const std::uint64_t begin = ticks();
+                                           while (ticks() - begin < long_yield_ticks) {
+                                           }
+                                       }};
+        constexpr std::uint64_t long_look = 1'000'000'000;
+        auto fibres = std::make_unique<Fibres>(2, std::vector<int>{-1}, nullptr, BalancingOptions{},
+                                               true, calls);
+        static std::atomic<int> sleepers{0};
+        for (int number = 0; number < 2; ++number) {
+            fibres->add([] {
+                while (!scheduler()->found_nothing(long_look)) {
+                }
+                ++sleepers;
+            });
+        }
+        fibres->run();
+        EXPECT_GE(yields, 1);
+        EXPECT_EQ(sleepers, 2);
     });
 }
 

@@ -17,14 +17,15 @@ inline constexpr std::size_t stack_bytes = 2 << 20; // ThreadSanitizer keeps mos
 
 struct Fibres {
     explicit Fibres(std::uint32_t count, std::vector<int> processors = {-1, -1},
-                    void (*stuck)() = nullptr, BalancingOptions balancing = {},
-                    bool steals = true) {
+                    void (*stuck)() = nullptr, BalancingOptions balancing = {}, bool steals = true,
+                    const ProcessorCalls& calls = ProcessorCalls::of_kernel()) {
         made = new Scheduler({.processors = std::move(processors),
                               .fibres = count,
                               .stuck = stuck,
                               .loads = loads,
                               .steals = steals,
-                              .balancing = std::move(balancing)});
+                              .balancing = std::move(balancing),
+                              .processor_calls = calls});
         fibre_functions.store(nullptr);
     }
     void add(std::function<void()> function) {

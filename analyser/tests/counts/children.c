@@ -12,6 +12,8 @@
  *
  *   children killed N            N children of vfork are killed by a signal, then it forks
  *
+ *   children cleared N           N times children of clone3 that have no signal handlers
+ *
  * Exits with 1 if anything is not as it was. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,11 +21,13 @@
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -156,6 +160,65 @@ static void lose_children(int number) {
     }
 }
 
+static void is_no_handler(int signal) {
+    (void)signal;
+}
+
+static int handler_is(int signal, void (*handler)(int)) {
+    struct sigaction action;
+    return sigaction(signal, NULL, &action) == 0 && action.sa_handler == handler;
+}
+
+/* An ignored signal stays ignored. A call whose argument can't be read fails, no more. */
+static __attribute__((noreturn, noinline)) void be_cleared_child(void) {
+    const long unreadable = 8;
+    const long bytes = 8;
+    const int as_expected = handler_is(SIGUSR1, SIG_DFL) && handler_is(SIGCONT, SIG_DFL) &&
+                            handler_is(SIGHUP, SIG_IGN) &&
+                            syscall(SYS_rt_sigaction, SIGUSR1, unreadable, NULL, bytes) == -1 &&
+                            errno == EFAULT;
+    if (as_expected) {
+        kill(getpid(), SIGHUP);
+        kill(getpid(), SIGUSR1);
+    }
+    _exit(1);
+}
+
+/* As posix_spawn of newer C libraries makes its child. After CLONE_VM it runs on this stack, below,
+ * while its parent sleeps. */
+static void clone_cleared(uint64_t flags) {
+    const uint64_t clear_handlers = UINT64_C(1) << 32;
+    const uint64_t request[8] = {flags | clear_handlers, 0, 0, 0, SIGCHLD, 0, 0, 0};
+    long child;
+    __asm__ volatile("syscall"
+                     : "=a"(child)
+                     : "0"((long)SYS_clone3), "D"(request), "S"(sizeof request)
+                     : "rcx", "r11", "memory");
+    if (child == 0) {
+        be_cleared_child();
+    }
+    int status = 0;
+    if (child < 0 || waitpid((pid_t)child, &status, 0) != child || !WIFSIGNALED(status) ||
+        WTERMSIG(status) != SIGUSR1) {
+        fprintf(stderr, "clone3 with %lx: %ld, status %x\n", (unsigned long)flags, child,
+                (unsigned)status);
+        exit(1);
+    }
+}
+
+static void clear_handlers(int number) {
+    signal(SIGUSR1, is_no_handler);
+    signal(SIGCONT, is_no_handler);
+    signal(SIGHUP, SIG_IGN);
+    for (int turn = 0; turn < number; ++turn) {
+        clone_cleared(CLONE_VM | CLONE_VFORK);
+        clone_cleared(0);
+    }
+    if (!handler_is(SIGUSR1, is_no_handler) || !handler_is(SIGCONT, is_no_handler)) {
+        exit(1);
+    }
+}
+
 int main(int count, char** words) {
     const char* const what = count > 2 ? words[1] : "";
     if (strcmp(what, "forks") == 0) {
@@ -169,6 +232,8 @@ int main(int count, char** words) {
         raise(SIGTERM);
     } else if (strcmp(what, "killed") == 0) {
         lose_children(atoi(words[2]));
+    } else if (strcmp(what, "cleared") == 0) {
+        clear_handlers(atoi(words[2]));
     } else {
         return 2;
     }

@@ -368,9 +368,9 @@ def ranks(scratch):
     pages = [int(line.split()[1], 16) for line in output.splitlines() if line.startswith("page")]
     assert len(set(pages)) == 2, output
     host = max(processes, key=lambda process: len(process.counts))
-    # What the block's page has besides is of smaller blocks that were there before.
-    writes = [{thread: sums[1] for (at, thread, number), sums in host.parts.items() if at == page and number}
-              for page in pages]
+    # What the page has besides is of smaller blocks that were there before.
+    writes = [{thread: sums[1] for (at, thread, number), sums in host.parts.items()
+               if at == page and number == host.lives[page][-1]} for page in pages]
     if MODE == "sample":  # ranks that wait may have used up their first bursts
         assert host.about["bursts"] >= 2 and all(len(one) <= 1 for one in writes), writes
         return

@@ -240,6 +240,34 @@ static void strings(void) {
     MPI_Get_processor_name(processor, &length);
     CHECK(length > 0 && strlen(processor) == (size_t)length);
     free(processor);
+    char* version = malloc(MPI_MAX_LIBRARY_VERSION_STRING);
+    MPI_Get_library_version(version, &length);
+    CHECK(length > 0 && strlen(version) == (size_t)length);
+    free(version);
+}
+
+/* The longest key and value come back whole; places of the ABI's lengths suffice for all. */
+static void strings_of_infos(void) {
+    char* key = malloc(MPI_MAX_INFO_KEY);
+    char* value = malloc(MPI_MAX_INFO_VAL);
+    char* found_key = malloc(MPI_MAX_INFO_KEY);
+    char* found_value = malloc(MPI_MAX_INFO_VAL);
+    memset(key, 'k', MPI_MAX_INFO_KEY - 1);
+    key[MPI_MAX_INFO_KEY - 1] = 0;
+    memset(value, 'v', MPI_MAX_INFO_VAL - 1);
+    value[MPI_MAX_INFO_VAL - 1] = 0;
+    MPI_Info info;
+    int found = 0;
+    MPI_Info_create(&info);
+    CHECK(MPI_Info_set(info, key, value) == MPI_SUCCESS);
+    CHECK(MPI_Info_get_nthkey(info, 0, found_key) == MPI_SUCCESS && strcmp(found_key, key) == 0);
+    MPI_Info_get(info, key, MPI_MAX_INFO_VAL - 1, found_value, &found);
+    CHECK(found && strcmp(found_value, value) == 0);
+    MPI_Info_free(&info);
+    free(key);
+    free(value);
+    free(found_key);
+    free(found_value);
 }
 
 static void errors_of_the_program(void) {
@@ -308,6 +336,7 @@ int main(int argc, char** argv) {
     wrong_numbers();
     statuses(rank, size);
     strings();
+    strings_of_infos();
     errors_of_the_program();
     missing();
     extensions();

@@ -1,5 +1,6 @@
 // Attributes in Fortran: values are INTEGERs of an address's size, in the deprecated forms of the
-// default size; of predefined keys the number itself and not its address.
+// default size. C gets the address of a number that Fortran set; Fortran gets the address that C
+// set as a number, and the numbers behind the addresses of predefined keys (MPI chapter 19.3).
 
 #include "foreign/fortran/arguments.hpp"
 
@@ -23,18 +24,30 @@ int number_of_object(void* object) {
     return Conversion::to(Kind::foreign(static_cast<typename Kind::Core>(object)));
 }
 
+// A value as Fortran sees it.
+MPI_Aint number_of(void* value) {
+    MPI_Aint number;
+    return hooks.number_at(value, &number) ? number : reinterpret_cast<MPI_Aint>(value);
+}
+
 template <typename Conversion, typename Value>
 int call_fortran_copy(comm::Keyval::Copy function, void* object, int keyval, void* extra_state,
                       void* value, void** copied, int* wanted) {
     int number = number_of_object<Conversion>(object);
     int key = foreign_keyval(keyval);
     auto extra = static_cast<Value>(reinterpret_cast<MPI_Aint>(extra_state));
-    auto from = static_cast<Value>(reinterpret_cast<MPI_Aint>(value));
+    MPI_Aint set_by_fortran;
+    const bool is_number = hooks.number_at(value, &set_by_fortran);
+    auto from = static_cast<Value>(is_number ? set_by_fortran : reinterpret_cast<MPI_Aint>(value));
     Value to = 0;
     int ierror = MPI_SUCCESS;
     reinterpret_cast<CopyFunction<Value>*>(function)(&number, &key, &extra, &from, &to, wanted,
                                                      &ierror);
     *copied = reinterpret_cast<void*>(static_cast<MPI_Aint>(to));
+    // A copy belongs to the language that set the original.
+    if (ierror == MPI_SUCCESS && *wanted != 0 && is_number && !hooks.make_number(to, copied)) {
+        return MPI_ERR_NO_MEM;
+    }
     return core_error(ierror);
 }
 
@@ -44,7 +57,7 @@ int call_fortran_delete(comm::Keyval::Delete function, void* object, int keyval,
     int number = number_of_object<Conversion>(object);
     int key = foreign_keyval(keyval);
     auto extra = static_cast<Value>(reinterpret_cast<MPI_Aint>(extra_state));
-    auto of = static_cast<Value>(reinterpret_cast<MPI_Aint>(value));
+    auto of = static_cast<Value>(number_of(value));
     int ierror = MPI_SUCCESS;
     reinterpret_cast<DeleteFunction<Value>*>(function)(&number, &key, &of, &extra, &ierror);
     return core_error(ierror);
@@ -70,7 +83,7 @@ void create_fortran_keyval(AttributeOwner owner, int (*create)(CoreCopy*, CoreDe
 // The number behind a found attribute of a communicator.
 MPI_Aint value_of_comm(int core_key, void* found) {
     const bool predefined = core_key >= MPI_TAG_UB && core_key <= MPI_UNIVERSE_SIZE;
-    return predefined ? *static_cast<int*>(found) : reinterpret_cast<MPI_Aint>(found);
+    return predefined ? *static_cast<int*>(found) : number_of(found);
 }
 
 MPI_Aint value_of_window(int core_key, void* found) {
@@ -81,9 +94,25 @@ MPI_Aint value_of_window(int core_key, void* found) {
     case MPI_WIN_CREATE_FLAVOR:
     case MPI_WIN_MODEL:
         return *static_cast<int*>(found);
-    default:
+    case MPI_WIN_BASE:
         return reinterpret_cast<MPI_Aint>(found);
+    default:
+        return number_of(found);
     }
+}
+
+// Sets a number with a procedure of the core, whose error it returns.
+template <typename Handle>
+int set_number(int (*set)(Handle, int, void*), Handle object, int core_key, MPI_Aint number) {
+    void* address;
+    if (!hooks.make_number(number, &address)) {
+        return no_memory();
+    }
+    const int code = set(object, core_key, address);
+    if (code != MPI_SUCCESS) {
+        hooks.free_number(address);
+    }
+    return foreign_error(code);
 }
 
 extern "C" int call_Comm_get_attr(Comm, int, void*, int*) asm("PMPI_Comm_get_attr");
@@ -136,9 +165,8 @@ WARREN_FORTRAN(attr_get, ATTR_GET, (int* comm, int* keyval, int* value, int* fla
 }
 WARREN_FORTRAN(comm_set_attr, COMM_SET_ATTR,
                (int* comm, int* keyval, MPI_Aint* value, int* ierror)) {
-    finish(ierror, foreign_error(core.Comm_set_attr(handle::Comm::core(integer::Comm::from(*comm)),
-                                                    core_keyval(c_keyval(*keyval)),
-                                                    reinterpret_cast<void*>(*value))));
+    finish(ierror, set_number(core.Comm_set_attr, handle::Comm::core(integer::Comm::from(*comm)),
+                              core_keyval(c_keyval(*keyval)), *value));
 }
 WARREN_FORTRAN(attr_put, ATTR_PUT, (int* comm, int* keyval, int* value, int* ierror)) {
     MPI_Aint wide = *value;
@@ -150,15 +178,15 @@ WARREN_FORTRAN(type_get_attr, TYPE_GET_ATTR,
     const int code = core.Type_get_attr(handle::Datatype::core(integer::Type::from(*type)),
                                         core_keyval(*keyval), &found, flag);
     if (code == MPI_SUCCESS && *flag != 0) {
-        *value = reinterpret_cast<MPI_Aint>(found);
+        *value = number_of(found);
     }
     finish(ierror, foreign_error(code));
 }
 WARREN_FORTRAN(type_set_attr, TYPE_SET_ATTR,
                (int* type, int* keyval, MPI_Aint* value, int* ierror)) {
-    finish(ierror, foreign_error(
-                       core.Type_set_attr(handle::Datatype::core(integer::Type::from(*type)),
-                                          core_keyval(*keyval), reinterpret_cast<void*>(*value))));
+    finish(ierror,
+           set_number(core.Type_set_attr, handle::Datatype::core(integer::Type::from(*type)),
+                      core_keyval(*keyval), *value));
 }
 WARREN_FORTRAN(win_get_attr, WIN_GET_ATTR,
                (int* win, int* keyval, MPI_Aint* value, int* flag, int* ierror)) {
@@ -171,9 +199,8 @@ WARREN_FORTRAN(win_get_attr, WIN_GET_ATTR,
     finish(ierror, code);
 }
 WARREN_FORTRAN(win_set_attr, WIN_SET_ATTR, (int* win, int* keyval, MPI_Aint* value, int* ierror)) {
-    finish(ierror,
-           foreign_error(core.Win_set_attr(handle::Win::core(integer::Win::from(*win)),
-                                           core_keyval(*keyval), reinterpret_cast<void*>(*value))));
+    finish(ierror, set_number(core.Win_set_attr, handle::Win::core(integer::Win::from(*win)),
+                              core_keyval(*keyval), *value));
 }
 
 // The predefined functions.

@@ -1,6 +1,7 @@
 #include "mpi/comm/attributes.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace warren::comm {
 
@@ -40,6 +41,7 @@ void Keyvals::release(Keyval& keyval) {
 
 Attributes::~Attributes() {
     for (const Entry& entry : entries_) {
+        keyvals_->numbers().release(entry.value);
         keyvals_->release(*entry.keyval);
     }
 }
@@ -64,8 +66,9 @@ Attributes::Entry* Attributes::entry_of(const Keyval& keyval) {
 }
 
 void Attributes::put(Keyval& keyval, void* value) {
+    keyvals_->numbers().retain(value);
     if (Entry* entry = entry_of(keyval)) {
-        entry->value = value;
+        keyvals_->numbers().release(std::exchange(entry->value, value));
         return;
     }
     keyvals_->retain(keyval);
@@ -73,7 +76,9 @@ void Attributes::put(Keyval& keyval, void* value) {
 }
 
 void Attributes::forget(Keyval& keyval) {
-    if (std::erase_if(entries_, [&](const Entry& entry) { return entry.keyval == &keyval; }) != 0) {
+    if (const Entry* entry = entry_of(keyval)) {
+        keyvals_->numbers().release(entry->value);
+        entries_.erase(entries_.begin() + (entry - entries_.data()));
         keyvals_->release(keyval);
     }
 }

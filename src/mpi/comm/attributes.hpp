@@ -14,6 +14,7 @@
 
 #include "base/error.hpp"
 #include "mpi.h"
+#include "mpi/comm/attribute_numbers.hpp"
 #include "mpi/rank/lock.hpp"
 
 namespace warren::comm {
@@ -69,7 +70,10 @@ class Keyvals {
     void retain(Keyval& keyval) { ++keyval.references; }
     void release(Keyval& keyval);
 
+    AttributeNumbers& numbers() { return numbers_; }
+
   private:
+    AttributeNumbers numbers_;
     std::vector<std::unique_ptr<Keyval>> made_; // by rising value
     int next_ = first_value;
 
@@ -162,7 +166,8 @@ Error Attributes::copy_from(RankLock& lock, Handle old_handle, const Attributes&
         }
         // The standard's MPI_COMM_DUP_FN and its like are the address 1.
         if (reinterpret_cast<std::uintptr_t>(entry.keyval->copy) == 1) {
-            put(*entry.keyval, entry.value);
+            const MPI_Aint* number = keyvals_->numbers().find(entry.value);
+            put(*entry.keyval, number != nullptr ? keyvals_->numbers().make(*number) : entry.value);
             continue;
         }
         void* copied = nullptr;

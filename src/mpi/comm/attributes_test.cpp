@@ -120,5 +120,40 @@ TEST_F(AttributesTest, KeysBelongToOneKindOfObject) {
     EXPECT_NE(keyvals.find(value, AttributeOwner::datatype), nullptr);
 }
 
+TEST_F(AttributesTest, ANumberLivesWhileAnAttributeStoresIt) {
+    Keyval& first = key(nullptr, nullptr, nullptr);
+    Keyval& second = key(nullptr, nullptr, nullptr);
+    MPI_Aint* number = keyvals.numbers().make(5);
+    {
+        Attributes attributes(keyvals);
+        EXPECT_FALSE(attributes.set(lock, MPI_COMM_SELF, first, number));
+        EXPECT_FALSE(attributes.set(lock, MPI_COMM_SELF, second, number));
+        EXPECT_FALSE(attributes.set(lock, MPI_COMM_SELF, first, number)); // by itself
+        keyvals.numbers().free_unused(number);
+        EXPECT_FALSE(attributes.remove(lock, MPI_COMM_SELF, first));
+        EXPECT_EQ(keyvals.numbers().find(number), number);
+        EXPECT_EQ(*number, 5);
+    }
+    EXPECT_EQ(keyvals.numbers().find(number), nullptr);
+    MPI_Aint* unused = keyvals.numbers().make(6);
+    keyvals.numbers().free_unused(unused);
+    EXPECT_EQ(keyvals.numbers().find(unused), nullptr);
+    EXPECT_EQ(keyvals.numbers().find(memory), nullptr);
+}
+
+TEST_F(AttributesTest, ADuplicateHasItsOwnNumber) {
+    Keyval& keyval = key(reinterpret_cast<Keyval::Copy>(MPI_COMM_DUP_FN), nullptr, nullptr);
+    Attributes old(keyvals);
+    EXPECT_FALSE(old.set(lock, MPI_COMM_SELF, keyval, keyvals.numbers().make(5)));
+    Attributes made(keyvals);
+    EXPECT_FALSE(made.copy_from(lock, MPI_COMM_SELF, old));
+    void* original = nullptr;
+    void* copy = nullptr;
+    EXPECT_TRUE(old.get(keyval, original));
+    EXPECT_TRUE(made.get(keyval, copy));
+    EXPECT_NE(copy, original);
+    EXPECT_EQ(*static_cast<MPI_Aint*>(copy), 5);
+}
+
 } // namespace
 } // namespace warren::comm

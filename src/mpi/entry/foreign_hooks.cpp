@@ -1,6 +1,7 @@
 #include "mpi/entry/foreign_hooks.hpp"
 
 #include <mutex>
+#include <new>
 
 #include "mpi/coll/schedule.hpp"
 #include "mpi/comm/topology.hpp"
@@ -39,6 +40,39 @@ void adapt_keyval(int keyval, comm::AttributeOwner owner, comm::Keyval::CopyAdap
         found->copy_adapter = copy_adapter;
         found->delete_adapter = delete_adapter;
     }
+}
+
+bool make_number(MPI_Aint number, void** address) {
+    *address = nullptr;
+    if (Context* context = process_context()) {
+        const std::lock_guard lock(context->rank.lock);
+        try {
+            *address = context->keyvals.numbers().make(number);
+        } catch (const std::bad_alloc&) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void free_number(void* address) {
+    if (Context* context = process_context()) {
+        const std::lock_guard lock(context->rank.lock);
+        context->keyvals.numbers().free_unused(address);
+    }
+}
+
+bool number_at(void* value, MPI_Aint* number) {
+    Context* context = process_context();
+    if (context == nullptr) {
+        return false;
+    }
+    const std::lock_guard lock(context->rank.lock);
+    const MPI_Aint* found = context->keyvals.numbers().find(value);
+    if (found != nullptr) {
+        *number = *found;
+    }
+    return found != nullptr;
 }
 
 void adapt_event(MPI_T_event_registration handle, int (*number)(int)) {
@@ -96,5 +130,6 @@ int neighbours_out(MPI_Comm comm) {
 extern "C" __attribute__((
     visibility("default"))) constexpr warren::mpi::ForeignHooks warren_foreign_hooks = {
     warren::mpi::adapt_op,      warren::mpi::adapt_errhandler, warren::mpi::adapt_keyval,
+    warren::mpi::make_number,   warren::mpi::free_number,      warren::mpi::number_at,
     warren::mpi::adapt_event,   warren::mpi::hold_copy,        warren::mpi::peers,
     warren::mpi::neighbours_in, warren::mpi::neighbours_out};

@@ -1,6 +1,6 @@
 // ForeignHooks: what libraries of other ABIs (src/foreign) need of this one beside its procedures:
-// adapters for functions of the program that take foreign handles, copies of array sections, and
-// numbers of blocks.
+// adapters for functions of the program that take foreign handles, attributes of Fortran, copies of
+// array sections, and numbers of blocks.
 // Thread rule: that of the procedure that makes the object; peers and neighbours: any thread.
 #pragma once
 
@@ -27,6 +27,14 @@ struct ForeignHooks {
     void (*adapt_keyval)(int keyval, comm::AttributeOwner owner,
                          comm::Keyval::CopyAdapter copy_adapter,
                          comm::Keyval::DeleteAdapter delete_adapter);
+
+    // Values of attributes that Fortran sets (comm/attribute_numbers.hpp). make_number stores the
+    // address to set: null before MPI_Init, which the setting procedure refuses. False: no memory.
+    // free_number: setting it failed.
+    bool (*make_number)(MPI_Aint number, void** address);
+    void (*free_number)(void* address);
+    // False: C has set the value.
+    bool (*number_at)(void* value, MPI_Aint* number);
 
     // Functions of a registration of events get levels of safety as `number` says.
     void (*adapt_event)(MPI_T_event_registration registration, int (*number)(int));

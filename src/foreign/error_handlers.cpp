@@ -11,10 +11,12 @@ template <typename Kind>
 using HandlerFunction = void(typename Kind::Foreign*, int*, ...);
 
 template <typename Kind>
-void call_error_handler(comm::ErrorHandler::Function function, void* object, int code) {
+int call_error_handler(comm::ErrorHandler::Function function, void* object, int code) {
     auto handle = Kind::foreign(static_cast<typename Kind::Core>(object));
-    int error = foreign_error(code);
+    const int before = foreign_error(code);
+    int error = before;
     reinterpret_cast<HandlerFunction<Kind>*>(function)(&handle, &error);
+    return error == before ? code : core_error(error);
 }
 
 template <typename Kind, typename Create, typename Function>

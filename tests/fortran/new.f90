@@ -54,6 +54,12 @@ contains
     handled = error_code + 0 * comm%MPI_VAL
   end subroutine
 
+  subroutine forgive(comm, error_code)
+    type(MPI_Comm) :: comm
+    integer :: error_code
+    error_code = MPI_SUCCESS + 0 * comm%MPI_VAL
+  end subroutine
+
   subroutine query(extra_state, status, ierror)
     integer(MPI_ADDRESS_KIND) :: extra_state
     type(MPI_Status) :: status
@@ -163,6 +169,11 @@ program new
   handled = 0
   call MPI_Send(rank, 1, MPI_INTEGER, ranks, 0, comm)
   call check(handled /= 0, 'error handler without ierror')
+  call MPI_Errhandler_free(handler)
+  call MPI_Comm_create_errhandler(forgive, handler)
+  call MPI_Comm_set_errhandler(comm, handler)
+  call MPI_Send(rank, 1, MPI_INTEGER, ranks, 0, comm, ierror)
+  call check(ierror == MPI_SUCCESS, 'error handler that changes the code')
   call MPI_Errhandler_free(handler)
   call MPI_Comm_set_name(comm, 'another name')
   call MPI_Comm_get_name(comm, name, length)

@@ -20,11 +20,13 @@ void call_fortran_op(coll::Op::Function function, void* in, void* inout, void* c
 using ErrorFunction = void(int* object, int* code);
 
 template <typename Conversion>
-void call_fortran_handler(comm::ErrorHandler::Function function, void* object, int code) {
+int call_fortran_handler(comm::ErrorHandler::Function function, void* object, int code) {
     using Kind = typename Conversion::Kind;
     int number = Conversion::to(Kind::foreign(static_cast<typename Kind::Core>(object)));
-    int error = foreign_error(code);
+    const int before = foreign_error(code);
+    int error = before;
     reinterpret_cast<ErrorFunction*>(function)(&number, &error);
+    return error == before ? code : core_error(error);
 }
 
 template <typename Conversion, typename Function>

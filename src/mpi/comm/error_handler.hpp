@@ -26,9 +26,9 @@ class ErrorHandler {
 
     // A user's function of any kind: they differ in the handle that they are given a pointer to.
     using Function = void (*)();
-    // Calls a function whose type of handle is not the standard's (src/foreign); `handle` is the
-    // standard's.
-    using Adapter = void (*)(Function function, void* handle, int code);
+    // Calls a function whose type of handle is not the standard's (src/foreign); `handle` and the
+    // code, which the function may change, are the standard's.
+    using Adapter = int (*)(Function function, void* handle, int code);
 
     explicit ErrorHandler(Kind kind, Function function = nullptr)
         : kind_(kind), function_(function) {}
@@ -40,14 +40,15 @@ class ErrorHandler {
     // Whether it may be attached to, or called for, objects of a kind.
     bool fits(Kind object) const { return predefined() || kind_ == object; }
 
-    // Calls the user's function for the object behind `handle`.
+    // Calls the user's function for the object behind `handle`. Returns the code that the failed
+    // call is to return: the function may have changed it.
     template <typename Handle>
-    void call(Handle handle, int code) const {
+    int call(Handle handle, int code) const {
         if (adapter_ != nullptr) {
-            adapter_(function_, handle, code);
-            return;
+            return adapter_(function_, handle, code);
         }
         reinterpret_cast<void (*)(Handle*, int*, ...)>(function_)(&handle, &code);
+        return code;
     }
 
   private:

@@ -160,7 +160,7 @@ void call(Context& context, comm::ErrorHandler* const& place, comm::ErrorHandler
 }
 
 // Hands the error of a call to the handler of an object (`what`), or ends the job. Returns the
-// error's code.
+// code that the call is to return.
 template <typename Handle>
 int raise_on(Context& context, std::uint32_t procedure, comm::ErrorHandler* const& place,
              comm::ErrorHandler::Kind kind, Handle handle, const std::string& what, Error error) {
@@ -179,10 +179,7 @@ int raise_on(Context& context, std::uint32_t procedure, comm::ErrorHandler* cons
     }
     const int code = codes.instance(record->error_class, std::move(text));
     lock.unlock();
-    if (handler->kind() == kind) {
-        handler->call(handle, code);
-    }
-    return code;
+    return handler->kind() == kind ? handler->call(handle, code) : code;
 }
 
 } // namespace
@@ -258,11 +255,9 @@ int raise_for_new(std::uint32_t call, comm::ErrorHandler& handler, comm::ErrorHa
         record->error_class, std::string(call_name(call)) + ": " + record->text);
     lock.unlock();
     if (handler.kind() == Kind::communicator) {
-        handler.call(MPI_COMM_NULL, code);
-    } else if (handler.kind() == Kind::session) {
-        handler.call(MPI_SESSION_NULL, code);
+        return handler.call(MPI_COMM_NULL, code);
     }
-    return code;
+    return handler.kind() == Kind::session ? handler.call(MPI_SESSION_NULL, code) : code;
 }
 
 int raise_anytime(std::uint32_t call, Error error) {

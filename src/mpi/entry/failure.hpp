@@ -10,9 +10,10 @@
 
 namespace warren::mpi {
 
-// Gives the error to the communicator's error handler and returns the code for the program, if the
-// handler returns. Without a communicator (null), the error goes to the handler of MPI_COMM_SELF,
-// or to that of MPI_COMM_WORLD while only that one has been set.
+// Gives the error to the communicator's error handler and returns, if the handler does, the code
+// for the program, which the handler may have changed. Without a communicator (null), the error
+// goes to the handler of MPI_COMM_SELF, or to that of MPI_COMM_WORLD while only that one has been
+// set.
 [[gnu::cold]] int raise(Context& context, std::uint32_t call, comm::Communicator* communicator,
                         Error error);
 

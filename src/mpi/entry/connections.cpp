@@ -3,11 +3,13 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <poll.h>
 #include <string>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/futex.hpp"
 #include "mpi/entry/dynamic_processes.hpp"
 #include "mpi/entry/info.hpp"
 #include "mpi/entry/other_worlds.hpp"
@@ -172,6 +174,11 @@ struct JoinWord {
     char port_name[node::port_name_limit];
 };
 constexpr std::uint64_t join_magic = 0x316e696f4a727261; // "arrJoin1"
+// Of a side that can't join, and what it writes if it can't reach the other side's port.
+constexpr std::uint64_t join_refusal = 0x306e696f4a727261; // "arrJoin0"
+
+// How often a side that waits at its port looks into the socket, where a refusal would come.
+constexpr std::uint64_t join_look_ns = 20'000'000;
 
 // The other side's end is an error and no signal.
 ssize_t send_to(int fd, const void* data, std::size_t bytes) {
@@ -179,52 +186,127 @@ ssize_t send_to(int fd, const void* data, std::size_t bytes) {
     return done < 0 && errno == ENOTSOCK ? write(fd, data, bytes) : done;
 }
 
-Error move_all(int fd, void* data, std::size_t bytes, bool writes) {
+// Waits until something can be read, or written. (A socket that does not block is waited for, too.)
+bool await(int fd, short event, int timeout_ms) {
+    pollfd polled = {.fd = fd, .events = event, .revents = 0};
+    return poll(&polled, 1, timeout_ms) > 0;
+}
+
+// Other threads of the rank go on meanwhile: one of them may be the other side.
+Error move_all(Context& context, int fd, void* data, std::size_t bytes, bool writes) {
+    context.rank.lock.unlock();
     auto* at = static_cast<char*>(data);
-    while (bytes > 0) {
+    Error error;
+    while (bytes > 0 && !error) {
         const ssize_t done = writes ? send_to(fd, at, bytes) : read(fd, at, bytes);
-        if (done < 0 && errno == EINTR) {
-            continue;
+        if (done > 0) {
+            at += done;
+            bytes -= static_cast<std::size_t>(done);
+        } else if (done < 0 && errno == EAGAIN) {
+            constexpr int no_limit = -1;
+            await(fd, writes ? POLLOUT : POLLIN, no_limit);
+        } else if (done == 0 || errno != EINTR) {
+            error = fail(MPI_ERR_ARG, "fd = %d: %s", fd,
+                         done == 0 ? "the other side has closed the socket" : std::strerror(errno));
         }
-        if (done <= 0) {
-            return fail(MPI_ERR_ARG, "fd = %d: %s", fd,
-                        done == 0 ? "the other side has closed the socket" : std::strerror(errno));
-        }
-        at += done;
-        bytes -= static_cast<std::size_t>(done);
     }
-    return {};
+    context.rank.lock.lock();
+    return error;
+}
+
+// What one side of a socket has of the call.
+struct Joining {
+    int fd;
+    PortName own;
+    JoinWord other;
+};
+
+// Tells the other side which port this one has, or that it has none, and hears the same.
+Error exchange_words(Context& context, Joining& joining, Error own) {
+    JoinWord word = {
+        .magic = own ? join_refusal : join_magic, .number = joining.own.number, .port_name = {}};
+    const std::string name = joining.own.text();
+    std::memcpy(word.port_name, name.c_str(), name.size() + 1);
+    JoinWord& other = joining.other;
+    Error error = move_all(context, joining.fd, &word, sizeof word, true);
+    error = error ? error : move_all(context, joining.fd, &other, sizeof other, false);
+    if (own) {
+        error.drop();
+        return own;
+    }
+    if (!error && other.magic == join_refusal) {
+        return fail(MPI_ERR_PORT, "the other side can't join");
+    }
+    if (!error && (other.magic != join_magic || other.number == word.number ||
+                   std::memchr(other.port_name, '\0', sizeof other.port_name) == nullptr)) {
+        return fail(MPI_ERR_ARG, "fd = %d: the other side is not in MPI_Comm_join", joining.fd);
+    }
+    return error;
+}
+
+// Waits at the own port until the other side has come, or has said that it can't.
+Error accept_joining(Context& context, void* arguments, Meeting& found) {
+    const Joining& joining = *static_cast<Joining*>(arguments);
+    std::uint64_t patience_ns = 0;
+    if (Error error = find_default_patience(patience_ns)) {
+        return error;
+    }
+    const std::uint64_t limit = monotonic_ns() + patience_ns;
+    while (true) {
+        Error error = accept_at(context, joining.own.number, join_look_ns, found);
+        if (!error || !context.ports.is_open(joining.own.number)) {
+            return error;
+        }
+        error.drop();
+        if (monotonic_ns() >= limit) {
+            return fail(MPI_ERR_PORT, "the other side has not come within %.3f s",
+                        static_cast<double>(patience_ns) * 1e-9);
+        }
+        // Nothing of the program's can be here: the other side leaves its call after it has come.
+        if (await(joining.fd, POLLIN, 0)) {
+            std::uint64_t word = 0;
+            error = move_all(context, joining.fd, &word, sizeof word, false);
+            return error ? error : fail(MPI_ERR_PORT, "the other side can't reach this process");
+        }
+    }
+}
+
+// Goes to the other side's port, or tells it why it does not.
+Error connect_joining(Context& context, void* arguments, Meeting& found) {
+    Joining& joining = *static_cast<Joining*>(arguments);
+    PortName port;
+    std::uint64_t patience_ns = 0;
+    Error error = PortName::parse(joining.other.port_name, port);
+    error = error ? error : find_default_patience(patience_ns);
+    error = error ? error : knock_at(context, port, patience_ns, found);
+    if (error) {
+        std::uint64_t word = join_refusal;
+        move_all(context, joining.fd, &word, sizeof word, true).drop();
+    }
+    return error;
 }
 
 } // namespace
 
 Error comm_join(Context& context, int fd, MPI_Comm* intercomm) {
     *intercomm = MPI_COMM_NULL;
-    JoinWord own = {.magic = join_magic, .number = 0, .port_name = {}};
-    char port_name[MPI_MAX_PORT_NAME];
-    if (Error error = open_port(context, nullptr, port_name)) {
-        return error;
-    }
-    PortName port;
-    PortName::parse(port_name, port).drop();
-    own.number = port.number;
-    std::memcpy(own.port_name, port_name, sizeof own.port_name);
-    JoinWord other = {};
-    Error error = move_all(fd, &own, sizeof own, true);
-    if (!error) {
-        error = move_all(fd, &other, sizeof other, false);
-    }
-    if (!error && (other.magic != join_magic || other.number == own.number ||
-                   std::memchr(other.port_name, '\0', sizeof other.port_name) == nullptr)) {
-        error = fail(MPI_ERR_ARG, "fd = %d: the other side is not in MPI_Comm_join", fd);
-    }
+    Joining joining = {.fd = fd, .own = {}, .other = {}};
+    char port_name[MPI_MAX_PORT_NAME] = {};
+    Error opened = open_port(context, nullptr, port_name);
+    opened = opened ? opened : PortName::parse(port_name, joining.own);
+    Error error = exchange_words(context, joining, opened);
     if (!error) {
         comm::Communicator& self = context.communicators.self();
-        error = own.number > other.number
-                    ? comm_accept(context, port_name, MPI_INFO_NULL, 0, self, intercomm)
-                    : comm_connect(context, other.port_name, MPI_INFO_NULL, 0, self, intercomm);
+        comm::Communicator* made = nullptr;
+        const bool accepts = joining.own.number > joining.other.number;
+        error =
+            meet(context, self, 0, accepts ? accept_joining : connect_joining, &joining, "", made);
+        if (!error) {
+            inherit(context, self, *made);
+            *intercomm = context.communicators.handle_of(*made);
+        }
     }
-    context.ports.close(port.number);
+    context.ports.close(joining.own.number);
     return error;
 }
 

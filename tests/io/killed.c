@@ -1,13 +1,14 @@
 /* mpiexec --keep-going: rank 1 is killed in the middle of accesses. Others go on with those of
    their own, and hear of it in collective ones; words in the file are old or new ones. io.killed
-   sieved | atomic | shared | nonblocking | collective | ordered | open */
+   sieved | atomic | shared | nonblocking | nonblocking_all | collective | read | split | ordered |
+   whole | open */
 #include <signal.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "file.h"
 
-enum { words = 600 };
+enum { words = 800 }; /* of all ranks together enough to be staged */
 
 static const char* kind;
 static MPI_File file;
@@ -18,6 +19,12 @@ static int is(const char* other) {
     return strcmp(kind, other) == 0;
 }
 
+/* No rank gets on without the others. */
+static int all_wait(void) {
+    return is("collective") || is("read") || is("split") || is("ordered") || is("whole") ||
+           is("open");
+}
+
 /* Words say whose they are, and of which round. */
 static uint64_t word_of(int whose, uint64_t number) {
     return (number << 24 | (uint64_t)whose << 16) + (number * 40503 + (uint64_t)whose) % 65521;
@@ -26,6 +33,15 @@ static uint64_t word_of(int whose, uint64_t number) {
 static void check_word(uint64_t word, int whose) {
     CHECK(word == 0 || word == word_of(whose, word >> 24), "half a word of rank %d: %llx", whose,
           (unsigned long long)word);
+}
+
+static int set_view(void) {
+    MPI_Datatype tile;
+    MPI_Type_create_resized(MPI_UINT64_T, 0, 8 * size, &tile);
+    MPI_Type_commit(&tile);
+    const int code = MPI_File_set_view(file, 8 * rank, MPI_UINT64_T, tile, "native", MPI_INFO_NULL);
+    MPI_Type_free(&tile);
+    return code;
 }
 
 static int access_once(void) {
@@ -40,9 +56,24 @@ static int access_once(void) {
         return MPI_File_write_ordered(file, data, 2, MPI_UINT64_T, MPI_STATUS_IGNORE);
     if (is("collective"))
         return MPI_File_write_at_all(file, 0, data, words, MPI_UINT64_T, MPI_STATUS_IGNORE);
-    if (is("nonblocking")) {
-        code = MPI_File_iwrite_at(file, 0, data, words, MPI_UINT64_T, &request);
+    if (is("nonblocking") || is("nonblocking_all")) {
+        code = (is("nonblocking") ? MPI_File_iwrite_at : MPI_File_iwrite_at_all)(
+            file, 0, data, words, MPI_UINT64_T, &request);
         return code ? code : MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    if (is("read"))
+        return MPI_File_read_at_all(file, 0, data, words, MPI_UINT64_T, MPI_STATUS_IGNORE);
+    if (is("split")) {
+        code = MPI_File_write_at_all_begin(file, 0, data, words, MPI_UINT64_T);
+        return code ? code : MPI_File_write_at_all_end(file, data, MPI_STATUS_IGNORE);
+    }
+    if (is("whole")) {
+        code = MPI_File_set_size(file, 8 * words * size);
+        code = code ? code : MPI_File_preallocate(file, 8 * words * size);
+        code = code ? code : MPI_File_seek_shared(file, 0, MPI_SEEK_END);
+        code = code ? code : MPI_File_set_atomicity(file, round_number % 2 == 0);
+        code = code ? code : set_view();
+        return code ? code : MPI_File_sync(file);
     }
     if (is("open")) {
         MPI_File again;
@@ -56,7 +87,6 @@ static int access_once(void) {
 
 static void open_file(void) {
     MPI_Info info;
-    MPI_Datatype tile;
     MPI_Info_create(&info);
     MPI_Info_set(info, "cb_buffer_size", "8192");
     CHECK(MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_CREATE | MPI_MODE_RDWR, info, &file) ==
@@ -65,12 +95,11 @@ static void open_file(void) {
     MPI_Info_free(&info);
     if (is("atomic"))
         MPI_File_set_atomicity(file, 1);
-    if (is("shared") || is("ordered"))
-        return;
-    MPI_Type_create_resized(MPI_UINT64_T, 0, 8 * size, &tile);
-    MPI_Type_commit(&tile);
-    MPI_File_set_view(file, 8 * rank, MPI_UINT64_T, tile, "native", MPI_INFO_NULL);
-    MPI_Type_free(&tile);
+    if (!is("shared") && !is("ordered"))
+        set_view();
+    /* What is read later. */
+    if (is("read"))
+        MPI_File_write_at_all(file, 0, data, words, MPI_UINT64_T, MPI_STATUS_IGNORE);
 }
 
 static void check_file(void) {
@@ -80,7 +109,7 @@ static void check_file(void) {
     for (long i = 0; pread(descriptor, &word, sizeof word, i * 8) == sizeof word; i++) {
         const int whose = is("shared") || is("ordered") ? (int)(word >> 16 & 255) : (int)(i % size);
         check_word(word, whose);
-        if (!is("shared") && !is("ordered") && !is("collective") && whose == rank && i < size)
+        if (!is("shared") && !all_wait() && whose == rank && i < size)
             CHECK(word == word_of(rank, round_number), "the last write is not there");
     }
     close(descriptor);
@@ -107,7 +136,7 @@ int main(int argc, char** argv) {
             killed = 1;
         }
     }
-    if (is("collective") || is("ordered") || is("open"))
+    if (all_wait())
         CHECK(check_class(code) == MPI_ERR_PROC_ABORTED, "class %d", check_class(code));
     else
         CHECK(code == MPI_SUCCESS, "class %d", check_class(code));

@@ -45,6 +45,40 @@ static void files_that_exist_or_not(void) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* Pipes and sockets: an open of theirs could wait for ever. */
+static void what_has_no_offsets(void) {
+    const int modes[] = {MPI_MODE_RDONLY, MPI_MODE_WRONLY | MPI_MODE_SEQUENTIAL,
+                         MPI_MODE_RDWR | MPI_MODE_CREATE};
+    for (int is_socket = 0; is_socket < 2; is_socket++) {
+        const mode_t kind = is_socket ? S_IFSOCK : S_IFIFO;
+        if (rank == 0)
+            CHECK(mknod(file_name, kind | 0600, 0) == 0, "mknod");
+        MPI_Barrier(MPI_COMM_WORLD);
+        for (int i = 0; i < 3; i++) {
+            MPI_File file;
+            int code = MPI_File_open(MPI_COMM_WORLD, file_name, modes[i], MPI_INFO_NULL, &file);
+            CHECK(check_class(code) == MPI_ERR_IO, "class %d", check_class(code));
+            char text[MPI_MAX_ERROR_STRING];
+            int length;
+            MPI_Error_string(code, text, &length);
+            CHECK(strstr(text, is_socket ? "socket without offsets" : "pipe without offsets"), "%s",
+                  text);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 0)
+            CHECK(MPI_File_delete(file_name, MPI_INFO_NULL) == MPI_SUCCESS, "deleting");
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    MPI_File file;
+    int byte = 1;
+    CHECK(MPI_File_open(MPI_COMM_WORLD, "/dev/zero", MPI_MODE_RDONLY, MPI_INFO_NULL, &file) ==
+              MPI_SUCCESS,
+          "a device with offsets");
+    MPI_File_read_at_all(file, 5, &byte, sizeof byte, MPI_BYTE, MPI_STATUS_IGNORE);
+    CHECK(byte == 0, "%d", byte);
+    MPI_File_close(&file);
+}
+
 static void access_that_the_mode_forbids(void) {
     char byte = 'a';
     MPI_File file = file_open(MPI_MODE_CREATE | MPI_MODE_WRONLY);
@@ -273,6 +307,7 @@ int main(int argc, char** argv) {
     file_begin("opening");
     modes_that_are_refused();
     files_that_exist_or_not();
+    what_has_no_offsets();
     access_that_the_mode_forbids();
     deletion();
     sizes();

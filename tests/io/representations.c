@@ -115,6 +115,72 @@ static int extent_of_digits(MPI_Datatype type, MPI_Aint* extent, void* state) {
 #define MPI_CONVERSION_FN_NULL_C NULL
 #endif
 
+/* Four bytes of an int every eight. */
+static int extent_of_spaced(MPI_Datatype type, MPI_Aint* extent, void* state) {
+    (void)state;
+    *extent = type == MPI_INT ? 8 : 1;
+    return MPI_SUCCESS;
+}
+
+#ifndef MPI_CONVERSION_FN_NULL /* of Open MPI */
+#define MPI_CONVERSION_FN_NULL NULL
+#endif
+
+static void without_functions(void) {
+    MPI_Register_datarep("spaced", MPI_CONVERSION_FN_NULL, MPI_CONVERSION_FN_NULL, extent_of_spaced,
+                         NULL);
+    MPI_Register_datarep("read only", from_digits, MPI_CONVERSION_FN_NULL, extent_of_digits, NULL);
+    MPI_File file = file_new();
+    MPI_Aint extent = -1;
+    MPI_Offset at = -1;
+    MPI_Status status;
+    MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "spaced", MPI_INFO_NULL);
+    MPI_File_get_type_extent(file, MPI_INT, &extent);
+    CHECK(extent == 8, "%ld", (long)extent);
+    int values[3] = {0x11111101, 0x22222202, 0x33333300 + rank}, back[3] = {0, 0, 0};
+    MPI_File_seek(file, 3 * rank, MPI_SEEK_SET);
+    MPI_File_write_all(file, values, 3, MPI_INT, &status);
+    check_count(&status, 12, "spaced write");
+    MPI_File_get_position(file, &at);
+    CHECK(at == 3 * rank + 3, "%lld", (long long)at);
+    MPI_File_get_byte_offset(file, at, &at);
+    CHECK(at == 24 * (rank + 1), "%lld", (long long)at);
+    MPI_File_read_at(file, 3 * rank, back, 3, MPI_INT, &status);
+    check_count(&status, 12, "spaced read");
+    CHECK(memcmp(values, back, sizeof back) == 0, "%x %x %x", back[0], back[1], back[2]);
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK(file_byte(24 * rank + 11) == 0x22 && file_byte(24 * rank + 12) == 0, "-");
+    /* One function alone: data of other sizes goes no other way. */
+    MPI_File_set_errhandler(file, MPI_ERRORS_RETURN);
+    MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "read only", MPI_INFO_NULL);
+    for (int collective = 0; collective < 2; collective++) {
+        int code = collective ? MPI_File_write_all(file, values, 3, MPI_INT, MPI_STATUS_IGNORE)
+                              : MPI_File_write(file, values, 3, MPI_INT, MPI_STATUS_IGNORE);
+        CHECK(check_class(code) == MPI_ERR_CONVERSION, "class %d", check_class(code));
+    }
+    MPI_File_get_position(file, &at);
+    CHECK(at == 0, "%lld", (long long)at);
+    MPI_File_close(&file);
+}
+
+/* Ranks that want other representations, of as large numbers: an error at all. */
+static void differing(void) {
+    static const char* const names[] = {"native", "internal", "external32", "spaced"};
+    MPI_File file = file_new();
+    MPI_File_set_errhandler(file, MPI_ERRORS_RETURN);
+    for (int other = 1; other < 4 && size > 1; other++) {
+        const char* name = names[rank == size - 1 ? other : 0];
+        const int code = MPI_File_set_view(file, 8, MPI_INT, MPI_INT, name, MPI_INFO_NULL);
+        CHECK(check_class(code) == MPI_ERR_NOT_SAME, "%s: class %d", name, check_class(code));
+    }
+    MPI_Offset at = -1;
+    MPI_File_get_byte_offset(file, 0, &at);
+    CHECK(at == 0, "the view has changed: %lld", (long long)at);
+    CHECK(MPI_File_set_view(file, 8, MPI_INT, MPI_INT, "native", MPI_INFO_NULL) == MPI_SUCCESS,
+          "-");
+    MPI_File_close(&file);
+}
+
 static void registered(void) {
     CHECK(MPI_Register_datarep("digits", from_digits, to_digits, extent_of_digits, &calls) ==
               MPI_SUCCESS,
@@ -146,6 +212,8 @@ int main(int argc, char** argv) {
     file_begin("representations");
     external32();
     registered();
+    without_functions();
+    differing();
     MPI_Finalize();
     return 0;
 }

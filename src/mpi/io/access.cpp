@@ -66,10 +66,21 @@ Error File::check(Access& access) const {
         }
     }
     access.item_bytes = access.memory.type->size;
-    if (view_->representation().converts()) {
-        FileForms forms(view_->representation(), engine_.rank().lock);
+    const Representation& representation = view_->representation();
+    if (representation.converts()) {
+        FileForms forms(representation, engine_.rank().lock);
         if (Error error = forms.bytes_of(*access.memory.type, access.item_bytes)) {
             return error;
+        }
+        const bool converted =
+            writes ? representation.converts_writes() : representation.converts_reads();
+        if (!converted && access.item_bytes != access.memory.type->size) {
+            return fail(MPI_ERR_CONVERSION,
+                        "representation \"%s\" has no %s conversion function, but %lld bytes of "
+                        "memory are %lld in the file",
+                        representation.name.c_str(), writes ? "write" : "read",
+                        static_cast<long long>(access.memory.type->size),
+                        static_cast<long long>(access.item_bytes));
         }
     }
     MPI_Count bytes = 0;
@@ -249,7 +260,7 @@ Error File::refuse(Call call, Error own) {
         MPI_Offset begin = 0;
         return order(own, 0, begin);
     }
-    return agree_on(0, "the extent of etype", own);
+    return agree_on_view(0, nullptr, own);
 }
 
 // --- Split collective accesses

@@ -418,7 +418,7 @@ Error File::make_plan(const Access& access, MPI_Count bytes, Error refused, bool
     return {};
 }
 
-// Collective.
+// Collective. Leaves staging_refused_ if the area can't be had at all ranks.
 Error File::prepare_staging() {
     struct Told {
         std::uint64_t extent;
@@ -442,13 +442,29 @@ Error File::prepare_staging() {
     }
     staging_extent_ = told.extent;
     staging_half_ = told.half;
-    Error mapped;
-    if (told.extent != 0) {
-        mapped = rma::SharedPart::map(segment, told.extent, whole_pages(staging_bytes(told.half)),
-                                      staging_part_);
-    }
     staging_refused_ = told.extent == 0;
-    return agree(mapped);
+    if (staging_refused_) {
+        return {};
+    }
+    Error unmapped = rma::SharedPart::map(segment, told.extent,
+                                          whole_pages(staging_bytes(told.half)), staging_part_);
+    std::int64_t refusals = unmapped ? 1 : 0;
+    unmapped.drop(); // nobody uses what one rank can't map
+    Error error = coll::Collectives(engine_, communicator_).agree({}, "", {&refusals, 1});
+    if (error || refusals != 0) {
+        staging_refused_ = true;
+        staging_part_.drop();
+        const std::uint64_t extent = std::exchange(staging_extent_, 0);
+        if (communicator_.rank() == 0) {
+            give_back(extent);
+        }
+    }
+    return error;
+}
+
+// Moves the pointer back: the access failed before anybody touched anything.
+void File::take_back(const Access& access) {
+    individual_pointer_ -= access.pointer == Pointer::individual ? access.etypes : 0;
 }
 
 Error File::transfer_staged(const Access& access, const Buffer& data, MPI_Count& done) {
@@ -459,12 +475,12 @@ Error File::transfer_staged(const Access& access, const Buffer& data, MPI_Count&
     bool staged = false;
     ByteRange all = {0, 0};
     if (Error error = make_plan(access, data.bytes(), {}, staged, all)) {
-        // Nobody has touched anything.
-        individual_pointer_ -= access.pointer == Pointer::individual ? access.etypes : 0;
+        take_back(access);
         return error;
     }
     if (staged && !staging_part_) {
         if (Error error = prepare_staging()) {
+            take_back(access);
             return error;
         }
         staged = !staging_refused_;

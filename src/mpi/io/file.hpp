@@ -123,6 +123,8 @@ class File {
 
     Error agree(Error own) const;
     Error agree_on(MPI_Offset value, const char* name, Error own) const;
+    Error agree_on_view(MPI_Count etype_bytes, const Representation* representation,
+                        Error own) const;
     Error share_result(Error own) const;
     Error barrier() const;
     Error open_first(const char* path, struct Opened& opened);
@@ -151,6 +153,7 @@ class File {
                     ByteRange& all);
     Error refuse_access(Error own);
     Error prepare_staging();
+    void take_back(const Access& access);
 
     message::Engine& engine_;
     comm::Communicator& communicator_;
@@ -175,7 +178,7 @@ class File {
     // The staging area, taken by the first access that uses it.
     std::uint64_t staging_extent_ = 0;
     std::uint64_t staging_half_ = 0;
-    bool staging_refused_ = false; // there was no memory
+    bool staging_refused_ = false; // a rank had no memory for it
     rma::SharedPart staging_part_;
 
     struct {

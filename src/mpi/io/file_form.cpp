@@ -71,21 +71,27 @@ Error FileForms::bytes_of_basic(std::uint8_t basic, MPI_Count& bytes) {
         bytes = datatype::external_size(type);
         return {};
     }
-    if (representation_.extent == nullptr) {
+    if (representation_.spaces_only()) {
         bytes = type.size;
         return {};
     }
-    MPI_Aint extent = 0;
+    return extent_of_basic(basic, bytes);
+}
+
+// As the program's function says.
+Error FileForms::extent_of_basic(std::uint8_t basic, MPI_Count& extent) {
+    const Datatype& type = datatype::predefined_table[basic];
+    MPI_Aint found = 0;
     lock_.unlock();
-    const int code = representation_.extent(datatype::TypeTable::handle_of(type), &extent,
+    const int code = representation_.extent(datatype::TypeTable::handle_of(type), &found,
                                             representation_.extra_state);
     lock_.lock();
-    if (code != MPI_SUCCESS || extent < 0) {
+    if (code != MPI_SUCCESS || found < 0) {
         return fail(MPI_ERR_CONVERSION,
                     "the extent function of representation \"%s\" returned %d and the extent %lld",
-                    representation_.name.c_str(), code, static_cast<long long>(extent));
+                    representation_.name.c_str(), code, static_cast<long long>(found));
     }
-    bytes = extent;
+    extent = found;
     return {};
 }
 
@@ -168,14 +174,26 @@ Error FileForms::rebuild_array(const Derived& derived, const Datatype& element, 
                                  arguments.integer(), element, draft);
 }
 
-Error FileForms::rebuild(const Datatype& type, Draft& draft) {
-    if (type.predefined || type.derived->contents.types.empty()) {
-        // As many bytes without a meaning.
-        MPI_Count bytes = 0;
-        if (Error error = bytes_of(type, bytes)) {
+// A type that is made of no others.
+Error FileForms::rebuild_basic(const Datatype& type, Draft& draft) {
+    if (representation_.spaces_only() && type.basic != 0) {
+        MPI_Count extent = 0;
+        if (Error error = extent_of_basic(type.basic, extent)) {
             return error;
         }
-        return datatype::make_contiguous(bytes, datatype::basic(MPI_BYTE), draft);
+        return datatype::make_resized(type, 0, extent, draft);
+    }
+    // As many bytes without a meaning.
+    MPI_Count bytes = 0;
+    if (Error error = bytes_of(type, bytes)) {
+        return error;
+    }
+    return datatype::make_contiguous(bytes, datatype::basic(MPI_BYTE), draft);
+}
+
+Error FileForms::rebuild(const Datatype& type, Draft& draft) {
+    if (type.predefined || type.derived->contents.types.empty()) {
+        return rebuild_basic(type, draft);
     }
     const Contents& contents = type.derived->contents;
     std::vector<const Datatype*> elements;

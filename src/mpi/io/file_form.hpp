@@ -29,6 +29,8 @@ class FileForms {
 
   private:
     Error bytes_of_basic(std::uint8_t basic, MPI_Count& bytes);
+    Error extent_of_basic(std::uint8_t basic, MPI_Count& extent);
+    Error rebuild_basic(const datatype::Datatype& type, datatype::Draft& draft);
     Error bytes_of(const datatype::Signature& signature, MPI_Count& bytes);
     Error rebuild(const datatype::Datatype& type, datatype::Draft& draft);
     Error rebuild_array(const datatype::Derived& derived, const datatype::Datatype& element,

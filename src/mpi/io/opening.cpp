@@ -5,6 +5,8 @@
 #include <climits>
 #include <cstring>
 #include <fcntl.h>
+#include <initializer_list>
+#include <span>
 #include <unistd.h>
 #include <utility>
 
@@ -104,15 +106,41 @@ void note_error(Opened& opened, const Error& error) {
 
 constexpr const char* other_rank = "another rank could not do its part";
 
+// Sets `same` if all ranks give the same value.
+Error compare_in(message::Engine& engine, comm::Communicator& communicator,
+                 std::initializer_list<MPI_Offset> values, Error own, bool* same) {
+    std::int64_t extremes[coll::Collectives::most_agreed];
+    std::int64_t* next = extremes;
+    for (const MPI_Offset value : values) {
+        *next++ = value;
+        *next++ = ~value; // (the smallest number has no negative)
+    }
+    Error error =
+        coll::Collectives(engine, communicator).agree(own, other_rank, std::span(extremes, next));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        same[i] = extremes[2 * i] == ~extremes[2 * i + 1];
+    }
+    return error;
+}
+
 Error agree_in(message::Engine& engine, comm::Communicator& communicator, MPI_Offset value,
                const char* name, Error own) {
-    std::int64_t extremes[2] = {value, ~value}; // (the smallest number has no negative)
-    Error error = coll::Collectives(engine, communicator).agree(own, other_rank, extremes);
-    if (!error && extremes[0] != ~extremes[1]) {
+    bool same = false;
+    Error error = compare_in(engine, communicator, {value}, own, &same);
+    if (!error && !same) {
         return fail(MPI_ERR_NOT_SAME, "%s = %lld here, but not at all ranks", name,
                     static_cast<long long>(value));
     }
     return error;
+}
+
+// A number that tells names of data representations apart (FNV-1a).
+MPI_Offset number_of(const std::string& name) {
+    std::uint64_t number = 0xcbf29ce484222325;
+    for (const char letter : name) {
+        number = (number ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
+    }
+    return static_cast<MPI_Offset>(number);
 }
 
 } // namespace
@@ -128,6 +156,24 @@ Error File::agree(Error own) const {
 // Like agree(); ranks that give different values are an error, too.
 Error File::agree_on(MPI_Offset value, const char* name, Error own) const {
     return agree_in(engine_, communicator_, value, name, own);
+}
+
+// What must be the same in the views of all ranks. `representation` is null if there is none.
+Error File::agree_on_view(MPI_Count etype_bytes, const Representation* representation,
+                          Error own) const {
+    enum { extent, name, values };
+    bool same[values];
+    const MPI_Offset number = representation != nullptr ? number_of(representation->name) : 0;
+    Error error = compare_in(engine_, communicator_, {etype_bytes, number}, own, same);
+    if (!error && !same[name]) {
+        return fail(MPI_ERR_NOT_SAME, "datarep = \"%s\" here, but not at all ranks",
+                    representation->name.c_str());
+    }
+    if (!error && !same[extent]) {
+        return fail(MPI_ERR_NOT_SAME, "etype has %lld bytes in the file here, but not at all ranks",
+                    static_cast<long long>(etype_bytes));
+    }
+    return error;
 }
 
 // The error of the first rank, as that of all.
@@ -430,7 +476,7 @@ Error File::set_view(MPI_Offset displacement, const datatype::Datatype& etype,
                          made);
     }
     if (Error error =
-            agree_on(made != nullptr ? made->etype_bytes() : 0, "the extent of etype", own)) {
+            agree_on_view(made != nullptr ? made->etype_bytes() : 0, representation, own)) {
         return error;
     }
     view_ = std::move(made);

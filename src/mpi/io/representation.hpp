@@ -38,6 +38,12 @@ struct Representation {
         return kind == Kind::external32 || read != nullptr || read_c != nullptr;
     }
 
+    // A registered one without functions: elements are as in memory, but lie as far apart as its
+    // extent function says.
+    bool spaces_only() const {
+        return kind == Kind::registered && !converts_writes() && !converts_reads();
+    }
+
     // The bytes of `memory` as they are in the file, of which there is room for all at `file`; and
     // memory from `bytes` of the file, which has an element of memory in item_bytes: external32's
     // basic elements that are whole, other representations' whole elements of memory. `filled`:

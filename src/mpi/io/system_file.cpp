@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -81,6 +82,31 @@ std::uint64_t size_limit() {
                : ~std::uint64_t{0};
 }
 
+// Opens a file without waiting for another program, which pipes and some devices do. (The system
+// refuses that for regular files that it has to wait for: leased or migrated ones.)
+int open_at_once(const char* path, int flags, unsigned mode) {
+    int descriptor = -1;
+    int waits = O_NONBLOCK;
+    do {
+        descriptor = ::open(path, flags | waits, mode);
+        if (descriptor < 0 && errno == EWOULDBLOCK && waits != 0) {
+            waits = 0;
+            errno = EINTR;
+        }
+    } while (descriptor < 0 && errno == EINTR);
+    return descriptor;
+}
+
+bool has_offsets(mode_t mode) {
+    return !S_ISFIFO(mode) && !S_ISSOCK(mode);
+}
+
+Error without_offsets(const char* path, mode_t mode) {
+    const char* kind = S_ISFIFO(mode) ? "pipe" : S_ISSOCK(mode) ? "socket" : "device";
+    return fail(MPI_ERR_IO, "opening %s: it is a %s without offsets, and MPI's accesses have some",
+                path, kind);
+}
+
 } // namespace
 
 int class_of_errno(int cause) {
@@ -130,17 +156,22 @@ Error SystemFile::failed(const char* what, std::uint64_t offset, int cause) cons
 
 Error SystemFile::open(const char* path, int flags, unsigned mode) {
     path_ = path;
-    do {
-        descriptor_ = ::open(path, flags | O_CLOEXEC, mode);
-    } while (descriptor_ < 0 && errno == EINTR);
+    descriptor_ = open_at_once(path, flags | O_CLOEXEC | O_NOCTTY, mode);
     struct stat status;
     if (descriptor_ < 0 || fstat(descriptor_, &status) != 0) {
         const int cause = errno;
-        return fail(class_of_errno(cause), "opening %s: %s", path, std::strerror(cause));
+        return cause == ENXIO && stat(path, &status) == 0 && !has_offsets(status.st_mode)
+                   ? without_offsets(path, status.st_mode)
+                   : fail(class_of_errno(cause), "opening %s: %s", path, std::strerror(cause));
     }
     if (S_ISDIR(status.st_mode)) {
         return fail(MPI_ERR_BAD_FILE, "opening %s: %s", path, std::strerror(EISDIR));
     }
+    if (!has_offsets(status.st_mode) ||
+        (!S_ISREG(status.st_mode) && lseek(descriptor_, 0, SEEK_CUR) < 0)) {
+        return without_offsets(path, status.st_mode);
+    }
+    fcntl(descriptor_, F_SETFL, 0); // accesses may wait
     readable_ = (flags & O_ACCMODE) != O_WRONLY;
     regular_ = S_ISREG(status.st_mode);
     device_ = status.st_dev;

@@ -28,9 +28,18 @@ bool is_ignored(const struct sigaction& action) {
 
 namespace {
 
-// Where the innermost handler has begun, on the stack of what it has interrupted: stacks grow
-// downwards, and who left it by siglongjmp is above. Fibres have their own.
-thread_local std::uintptr_t handler_frame = 0;
+// The innermost handler. Who left it by siglongjmp is above on the stack, which grows downwards, or
+// has the signal unblocked again. Fibres have their own.
+struct RunningHandler {
+    std::uintptr_t frame = 0; // its beginning, on the stack of what it has interrupted; 0: none
+    int number = 0;           // blocked while it runs; 0: not so
+};
+thread_local RunningHandler running_handler;
+
+bool is_blocked(int number) {
+    sigset_t set;
+    return pthread_sigmask(SIG_BLOCK, nullptr, &set) == 0 && sigismember(&set, number) == 1;
+}
 
 bool is_on_signal_stack() {
     stack_t stack{};
@@ -43,26 +52,34 @@ bool is_on_signal_stack() {
 
 class InHandler {
   public:
-    InHandler() : before_(handler_frame) {
+    explicit InHandler(int number) : before_(running_handler) {
         if (!is_on_signal_stack()) {
-            handler_frame = frame_address();
+            running_handler = {.frame = frame_address(), .number = is_blocked(number) ? number : 0};
         }
     }
-    ~InHandler() { handler_frame = before_; }
+    ~InHandler() { running_handler = before_; }
     InHandler(const InHandler&) = delete;
     InHandler& operator=(const InHandler&) = delete;
 
   private:
-    const std::uintptr_t before_;
+    const RunningHandler before_;
 };
 
 } // namespace
 
 bool is_in_handler() {
-    if (handler_frame != 0 && frame_address() > handler_frame) {
-        handler_frame = 0;
+    if (running_handler.frame != 0 &&
+        (frame_address() > running_handler.frame ||
+         (running_handler.number != 0 && !is_blocked(running_handler.number)))) {
+        running_handler = {};
     }
-    return handler_frame != 0 || is_on_signal_stack();
+    return running_handler.frame != 0 || is_on_signal_stack();
+}
+
+void note_unblocking() {
+    if (running_handler.number != 0 && !is_blocked(running_handler.number)) {
+        running_handler.number = 0;
+    }
 }
 
 void run_handler(struct sigaction& action, int number, siginfo_t* information, void* context) {
@@ -82,7 +99,7 @@ void run_handler(struct sigaction& action, int number, siginfo_t* information, v
         sigaddset(&itself, number);
         pthread_sigmask(SIG_UNBLOCK, &itself, nullptr);
     }
-    const InHandler in_handler;
+    const InHandler in_handler(number);
     if ((own.sa_flags & SA_SIGINFO) != 0) {
         own.sa_sigaction(number, information, context);
     } else {

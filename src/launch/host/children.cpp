@@ -19,6 +19,7 @@
 #include "image/host_interface.hpp"
 #include "launch/host/actions.hpp"
 #include "launch/host/fibre_signals.hpp"
+#include "launch/host/interrupted_calls.hpp"
 #include "launch/host/ranks.hpp"
 #include "launch/host/signals.hpp"
 #include "launch/host/standard_streams.hpp"
@@ -180,10 +181,18 @@ pid_t make_child() {
     return note(child);
 }
 
-// As fork, but that it calls no handlers.
+// As fork, but that it calls no handlers. The child blocks what the caller does before a signal can
+// come to it.
 pid_t make_child_for_exec() {
     ++being_made;
-    return note(fork());
+    const sigset_t of_caller = signals_blocked_by_caller();
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const pid_t child = fork();
+    pthread_sigmask(SIG_SETMASK, child == 0 ? &of_caller : &before, nullptr);
+    return note(child);
 }
 
 // File actions for a child whose parent gives none: the child inherits the rank's own 0, 1 and 2.
@@ -348,10 +357,16 @@ pid_t look_in_fibre(RankSignals& signals, Children& own, const Wanted& wanted, L
 
 template <typename Look>
 pid_t look_in_thread(Children& own, const Wanted& wanted, Look look) {
+    const std::uint32_t interruptions = interruptions_of_thread();
     std::uint64_t pause_ns = first_child_look_ns;
     while (true) {
+        const bool is_interrupted = interruptions_of_thread() != interruptions;
         if (const pid_t said = look_once(own, wanted, look)) {
             return said;
+        }
+        if (is_interrupted) {
+            errno = EINTR;
+            return -1;
         }
         const timespec pause{.tv_sec = 0, .tv_nsec = static_cast<long>(pause_ns)};
         nanosleep(&pause, nullptr);

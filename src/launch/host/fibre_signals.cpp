@@ -106,6 +106,13 @@ sigset_t set_of(Mask mask) {
     return set;
 }
 
+// What the calling fibre has blocked in the kernel: it is in a handler, or has left one by longjmp.
+Mask blocked_in_kernel() {
+    sigset_t set;
+    pthread_sigmask(SIG_BLOCK, nullptr, &set);
+    return mask_of(set) & ~fibre_signals().of_process;
+}
+
 // Those that nobody can block, and what the processor raises.
 bool is_always_the_kernels(int number) {
     return number == SIGKILL || number == SIGSTOP ||
@@ -184,28 +191,32 @@ class InterruptedWait {
     const Mask before_;
 };
 
-// Acts on what is pending and not blocked, in the rank's fibre.
-Handled act_on_pending(RankSignals& signals) {
+// Acts on what is pending and not blocked, in the rank's fibre. `has_mask`: a wait's mask counts,
+// also in a handler.
+Handled act_on_pending(RankSignals& signals, bool has_mask = false) {
     const std::uint32_t rank = rank_of_thread();
     Handled handled = Handled::none;
     siginfo_t information{};
-    while (take(signals, ~signals.blocked & ~signals.awaited, information)) {
-        const struct sigaction& action = actions().of(rank, information.si_signo);
-        if (is_handler(action)) {
-            const Handled its =
-                (action.sa_flags & SA_RESTART) != 0 ? Handled::restart : Handled::interrupt;
+    while (signals.pending.load(std::memory_order_relaxed) != 0) {
+        const Mask blocked = signals.blocked | (has_mask ? 0 : blocked_in_kernel());
+        if (!take(signals, ~blocked & ~signals.awaited, information)) {
+            break;
+        }
+        const int flags = actions().of(rank, information.si_signo).sa_flags;
+        InterruptedWait wait(signals);
+        if (fibre_signals().functions.deliver(rank, information)) {
+            const Handled its = (flags & SA_RESTART) != 0 ? Handled::restart : Handled::interrupt;
             handled = std::max(handled, its);
         }
-        InterruptedWait wait(signals);
-        fibre_signals().functions.deliver(rank, information);
         wait.resume();
     }
     return handled;
 }
 
-bool has_something_to_do(RankSignals& signals) {
+// `in_kernel`: blocked besides.
+bool has_something_to_do(RankSignals& signals, Mask in_kernel) {
     const Held held(signals);
-    const Mask mask = ~signals.blocked;
+    const Mask mask = ~(signals.blocked | in_kernel);
     return std::any_of(signals.queue, signals.queue + signals.pending,
                        [&](const siginfo_t& one) { return (mask & bit(one.si_signo)) != 0; });
 }
@@ -218,7 +229,10 @@ int set_mask(int how, const sigset_t* set, sigset_t* former) {
         (set != nullptr && how != SIG_BLOCK && how != SIG_UNBLOCK && how != SIG_SETMASK)) {
         return pthread_sigmask(how, set, former);
     }
-    const Mask before = signals->blocked;
+    // A jump out of a handler restores the kernel's mask, so what that has blocked stays there.
+    const Mask in_kernel = blocked_in_kernel();
+    const Mask only_there = in_kernel & ~signals->blocked;
+    const Mask before = signals->blocked | in_kernel;
     if (set != nullptr) {
         const Mask wanted = mask_of(*set) & ~(bit(SIGKILL) | bit(SIGSTOP));
         const Mask now = how == SIG_BLOCK     ? before | wanted
@@ -227,11 +241,16 @@ int set_mask(int how, const sigset_t* set, sigset_t* former) {
         watch_all(now & ~before);
         {
             const Held held(*signals);
-            signals->blocked = now;
+            signals->blocked = now & ~only_there;
         }
         if ((before & ~now) != 0) {
-            const sigset_t of_process = set_of(before & ~now & fibre_signals().of_process);
-            pthread_sigmask(SIG_UNBLOCK, &of_process, nullptr);
+            const bool is_in_one = is_in_handler();
+            const sigset_t in_both =
+                set_of(before & ~now & (in_kernel | fibre_signals().of_process));
+            pthread_sigmask(SIG_UNBLOCK, &in_both, nullptr);
+            if (is_in_one) {
+                note_unblocking();
+            }
             act_on_pending(*signals);
         }
     }
@@ -267,12 +286,13 @@ int list_pending(sigset_t* set) {
         return sigpending(set);
     }
     signal_ended_children();
+    const Mask in_kernel = blocked_in_kernel();
     Mask mask = 0;
     const Held held(*signals);
     for (std::uint32_t i = 0; i < signals->pending; ++i) {
         mask |= bit(signals->queue[i].si_signo);
     }
-    *set = set_of(mask & signals->blocked);
+    *set = set_of(mask & (signals->blocked | in_kernel));
     return 0;
 }
 
@@ -302,12 +322,13 @@ int make_c_thread(thrd_t* made, thrd_start_t start, void* argument) {
 }
 
 // `waits`: the fibre has to be told, also in this thread, which waits in the kernel.
-bool put_in_queue(RankSignals& signals, const siginfo_t& information, bool& waits, pid_t& calling) {
+bool put_in_queue(RankSignals& signals, const siginfo_t& information, Mask in_kernel, bool& waits,
+                  pid_t& calling) {
     const int number = information.si_signo;
     const Held held(signals);
     // Of a rank that waits, another thread raises what ends a process, and is to go no further.
     waits = signals.waits && !is_crash_signal(number);
-    if ((signals.blocked & bit(number)) == 0 && !waits) {
+    if (((signals.blocked | in_kernel) & bit(number)) == 0 && !waits) {
         return false;
     }
     const bool is_there = std::any_of(signals.queue, signals.queue + signals.pending,
@@ -334,15 +355,6 @@ RankSignals* signals_of_caller() {
                : nullptr;
 }
 
-bool take_mask_in_child() {
-    const std::uint32_t rank = rank_of_thread();
-    if (rank >= fibre_signals().ranks) {
-        return false;
-    }
-    const sigset_t set = set_of(fibre_signals().all[rank].blocked);
-    return pthread_sigmask(SIG_SETMASK, &set, nullptr) == 0;
-}
-
 bool watch_for_thread(const sigset_t& awaited) {
     const bool is_one = rank_of_thread() < fibre_signals().ranks && !warren_fibre_is_one() &&
                         getpid() == fibre_signals().process;
@@ -358,7 +370,11 @@ bool take_for_thread(const sigset_t& awaited, siginfo_t& information) {
 
 SignalWait::SignalWait(RankSignals& signals, Kind kind, const sigset_t* mask,
                        const sigset_t* awaited)
-    : signals_(signals), kind_(kind), former_(signals.blocked), pause_ns_(first_look_ns) {
+    : signals_(signals),
+      kind_(kind),
+      has_mask_(mask != nullptr),
+      former_(signals.blocked),
+      pause_ns_(first_look_ns) {
     const Mask blocked =
         mask != nullptr ? mask_of(*mask) & ~(bit(SIGKILL) | bit(SIGSTOP)) : former_;
     const Mask its = awaited != nullptr ? mask_of(*awaited) : 0;
@@ -387,7 +403,7 @@ SignalWait::~SignalWait() {
 
 Handled SignalWait::act() {
     seen_ = signals_.arrived.load(std::memory_order_seq_cst);
-    return act_on_pending(signals_);
+    return act_on_pending(signals_, has_mask_);
 }
 
 bool SignalWait::take_awaited(siginfo_t& information) {
@@ -423,7 +439,8 @@ bool SignalWait::begin_call(sigset_t& former) {
         const Held held(signals_);
         signals_.calling = own_thread();
     }
-    return !has_something_to_do(signals_);
+    return !has_something_to_do(signals_,
+                                has_mask_ ? 0 : mask_of(former) & ~fibre_signals().of_process);
 }
 
 void SignalWait::end_call(const sigset_t& former) {
@@ -448,14 +465,15 @@ void prepare_fibre_signals(std::uint32_t ranks, const SignalFunctions& functions
     }
 }
 
-bool hold_back(std::uint32_t rank, const siginfo_t& information) {
+bool hold_back(std::uint32_t rank, const siginfo_t& information, bool by_caller) {
     if (rank >= fibre_signals().ranks || getpid() != fibre_signals().process) {
         return false;
     }
     RankSignals& signals = fibre_signals().all[rank];
+    const Mask in_kernel = by_caller && signals_of_caller() == &signals ? blocked_in_kernel() : 0;
     bool waits = false;
     pid_t calling = 0;
-    if (!put_in_queue(signals, information, waits, calling)) {
+    if (!put_in_queue(signals, information, in_kernel, waits, calling)) {
         return false;
     }
     if (waits) {
@@ -465,6 +483,21 @@ bool hold_back(std::uint32_t rank, const siginfo_t& information) {
         pass_on(calling, Passed::to_wake, information);
     }
     return true;
+}
+
+void act_on_held_back(int number) {
+    RankSignals* signals = signals_of_caller();
+    if (signals == nullptr || signals->waits ||
+        signals->pending.load(std::memory_order_relaxed) == 0) {
+        return;
+    }
+    sigset_t set;
+    sigemptyset(&set);
+    if (number != 0) {
+        sigaddset(&set, number);
+    }
+    pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+    act_on_pending(*signals);
 }
 
 void discard_signal(std::uint32_t rank, int number) {
@@ -489,8 +522,9 @@ bool waits_for_signal(std::uint32_t rank, int number) {
 }
 
 sigset_t signals_blocked_by_caller() {
-    const RankSignals* signals = signals_of_caller();
-    return set_of(signals != nullptr ? signals->blocked : 0);
+    sigset_t set;
+    set_mask(SIG_BLOCK, nullptr, &set);
+    return set;
 }
 
 bool blocks_signal(std::uint32_t rank, int number) {

@@ -15,16 +15,21 @@
 
 namespace warren::launch {
 
-// Once, before there are other threads. `deliver` acts on a signal in the calling thread's rank;
+// Once, before there are other threads. `deliver` acts on a signal in the calling thread's rank,
+// and says whether a handler has run;
 // `watch` has the dispatcher get a signal of which no rank has changed the action.
 struct SignalFunctions {
-    void (*deliver)(std::uint32_t rank, siginfo_t& information);
+    bool (*deliver)(std::uint32_t rank, siginfo_t& information);
     void (*watch)(int number);
 };
 void prepare_fibre_signals(std::uint32_t ranks, const SignalFunctions& functions);
 
 // Keeps a signal that has come for the rank, if that has it blocked or waits. False: act on it now.
-bool hold_back(std::uint32_t rank, const siginfo_t& information);
+// `by_caller`: the caller would, and blocks signals also as the handler that it may be in.
+bool hold_back(std::uint32_t rank, const siginfo_t& information, bool by_caller = false);
+// A handler has returned, of a signal that the kernel blocks until the dispatcher returns, too (0:
+// of none): the calling fibre acts on what has been held back meanwhile.
+void act_on_held_back(int number);
 // The rank ignores the signal now: it is no longer pending.
 void discard_signal(std::uint32_t rank, int number);
 // Whether the rank waits for signals and would get this one.
@@ -33,13 +38,10 @@ bool waits_for_signal(std::uint32_t rank, int number);
 // Whether the rank has the signal blocked.
 bool blocks_signal(std::uint32_t rank, int number);
 
-// Those of the calling fibre.
+// Those of the calling fibre, or other thread.
 sigset_t signals_blocked_by_caller();
 // pthread_sigmask for programs.
 int set_signal_mask(int how, const sigset_t* set, sigset_t* former);
-// In a child of fork, which a fibre has made: the kernel blocks what the rank blocked. False: that
-// isn't known.
-bool take_mask_in_child();
 
 struct RankSignals;
 // Of the calling fibre. Null: it is none, or in a child of fork, whose signals are the kernel's.
@@ -97,6 +99,7 @@ class SignalWait {
 
     RankSignals& signals_;
     const Kind kind_;
+    const bool has_mask_;
     const std::uint64_t former_; // blocked before
     std::uint32_t seen_ = 0;     // signals that had come before act() looked
     std::uint64_t pause_ns_;

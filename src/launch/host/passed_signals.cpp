@@ -20,12 +20,12 @@ pid_t own_thread() {
     return static_cast<pid_t>(syscall(SYS_gettid));
 }
 
-void pass_on(pid_t thread, Passed why, const siginfo_t& information) {
+bool pass_on(pid_t thread, Passed why, const siginfo_t& information) {
     siginfo_t copy = information;
     copy.si_errno =
         (mark + static_cast<int>(why) * reason_step) | (information.si_code & code_mask);
     copy.si_code = SI_QUEUE;
-    syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, information.si_signo, &copy);
+    return syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, information.si_signo, &copy) == 0;
 }
 
 Passed take_passed(siginfo_t& information) {

@@ -17,7 +17,8 @@ enum class Passed : std::uint8_t {
     to_wake    // only interrupts a call of the thread
 };
 
-void pass_on(pid_t thread, Passed why, const siginfo_t& information);
+// False, and errno: the thread has ended, or too many signals are queued (EAGAIN).
+bool pass_on(pid_t thread, Passed why, const siginfo_t& information);
 // Why a signal has been passed on. It is as it was then.
 Passed take_passed(siginfo_t& information);
 

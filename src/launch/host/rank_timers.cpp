@@ -129,6 +129,29 @@ int set_timer(__itimer_which_t which, const itimerval* wanted, itimerval* former
     return 0;
 }
 
+// A thread that has waited for the timer's signals has ended: they are the rank's first thread's.
+struct AimedTimer {
+    AimedTimer() = default;
+    ~AimedTimer() {
+        if (timer == nullptr || getpid() != rank_timers().process) {
+            return;
+        }
+        const BlockedSignals blocked;
+        const std::lock_guard guard(timer->lock);
+        itimerspec left{};
+        if (timer->is_made && timer->signals == own_thread() &&
+            make_timer_for(*timer, false, left) &&
+            (left.it_value.tv_sec != 0 || left.it_value.tv_nsec != 0)) {
+            timer_settime(timer->number, 0, &left, nullptr);
+        }
+    }
+    AimedTimer(const AimedTimer&) = delete;
+    AimedTimer& operator=(const AimedTimer&) = delete;
+
+    RankTimer* timer = nullptr;
+};
+thread_local AimedTimer aimed_timer;
+
 // While it lives, a thread of a rank that is a thread waits for these: the rank's timer signals it.
 class TimerWait {
   public:
@@ -141,6 +164,7 @@ class TimerWait {
         const BlockedSignals blocked;
         const std::lock_guard guard(timer_->lock);
         timer_->waiter = own_thread();
+        aimed_timer.timer = timer_;
         itimerspec left{};
         if (timer_->is_made && make_timer_for(*timer_, first_blocks, left) &&
             (left.it_value.tv_sec != 0 || left.it_value.tv_nsec != 0)) {

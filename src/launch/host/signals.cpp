@@ -36,7 +36,6 @@ struct State {
     std::unique_ptr<std::atomic<pid_t>[]> threads; // the first one of each rank
     std::atomic<bool> forked{false}; // the process is a child of fork, with memory of its own
     sigset_t before_fork{};          // signals blocked before a fork that is under way
-    bool fibre_forks = false;        // and who forks
     // By signal. The ranks' actions count, not the process's; how many ranks ignore the signal, and
     // which flags one of them has asked for. All but the first under the lock.
     std::atomic<bool> dispatched[NSIG] = {};
@@ -92,14 +91,14 @@ bool is_about_stops(int number, const siginfo_t& information) {
            (information.si_code == CLD_STOPPED || information.si_code == CLD_CONTINUED);
 }
 
-// `is_running`: the rank's code is what the signal has interrupted.
-void deliver(std::uint32_t rank, int number, siginfo_t* information, void* context, bool own,
+// `is_running`: the rank's code is what the signal has interrupted. False: no handler has run.
+bool deliver(std::uint32_t rank, int number, siginfo_t* information, void* context, bool own,
              bool is_running) {
     struct sigaction& action = actions().of(rank, number);
     const int flags = action.sa_flags;
     if (is_handler(action)) {
         if ((flags & SA_NOCLDSTOP) != 0 && is_about_stops(number, *information)) {
-            return;
+            return false;
         }
         const std::uint32_t former = act_for(is_running ? no_rank : rank);
         run_handler(action, number, information, context);
@@ -107,9 +106,12 @@ void deliver(std::uint32_t rank, int number, siginfo_t* information, void* conte
         if (is_running && (flags & SA_RESTART) == 0) {
             end_interrupted_call(context);
         }
-    } else if (!is_ignored(action) && !is_ignored_by_default(number)) {
+        return true;
+    }
+    if (!is_ignored(action) && !is_ignored_by_default(number)) {
         end_by(rank, number, own);
     }
+    return false;
 }
 
 // From outside the process, or from its kernel state that no rank has of its own.
@@ -179,6 +181,7 @@ void dispatch_ends(std::uint32_t running, siginfo_t* information, void* context)
             deliver(rank, SIGCHLD, information, context, false, rank == running);
         }
     }
+    act_on_held_back(SIGCHLD);
 }
 
 // All fibres that wait for a signal get it. False: none does.
@@ -198,13 +201,16 @@ bool pass_to_worker(std::uint32_t rank, const siginfo_t& information) {
         !is_handler(actions().of(rank, information.si_signo))) {
         return false;
     }
-    pass_on(thread, Passed::to_worker, information);
-    return true;
+    return pass_on(thread, Passed::to_worker, information);
 }
 
 // `passes`: another thread may be the right one.
 void dispatch_to_fibre(int number, siginfo_t* information, void* context, bool passes) {
     const std::uint32_t running = rank_of_thread();
+    if (information->si_code == SI_TKILL && running != no_rank && !warren_fibre_is_one()) {
+        deliver(running, number, information, context, true, true); // for a thread of the program's
+        return;
+    }
     std::uint32_t rank = owner_of_timer(*information);
     bool own = false;
     if (rank == no_rank && is_for_all(*information)) {
@@ -223,6 +229,7 @@ void dispatch_to_fibre(int number, siginfo_t* information, void* context, bool p
     if (rank != no_rank && !hold_back(rank, *information) &&
         !(passes && rank != running && pass_to_worker(rank, *information))) {
         deliver(rank, number, information, context, own, rank == running);
+        act_on_held_back(number);
     }
 }
 
@@ -238,21 +245,19 @@ void dispatch(int number, siginfo_t* information, void* context) {
         return;
     }
     const std::uint32_t running = rank_of_thread();
-    std::uint32_t rank = running;
-    bool own = true;
-    if (passed == Passed::to_rank) {
-        own = false;
-    } else if (is_for_all(*information) && getpid() == state().process) {
+    bool own = passed != Passed::to_rank;
+    if (own && is_for_all(*information) && getpid() == state().process) {
         own = false;
         for (std::uint32_t other = 0; other < actions().ranks(); ++other) {
             const pid_t thread = state().threads[other].load(std::memory_order_relaxed);
-            if (other != rank && thread != 0) {
-                pass_on(thread, Passed::to_rank, *information);
+            if (other != running && thread != 0 &&
+                !pass_on(thread, Passed::to_rank, *information) && errno == EAGAIN) {
+                deliver(other, number, information, context, false, false);
             }
         }
     }
-    if (rank != no_rank) {
-        deliver(rank, number, information, context, own, rank == running);
+    if (running != no_rank) {
+        deliver(running, number, information, context, own, true);
     }
     errno = error;
 }
@@ -320,9 +325,9 @@ void watch_signal(int number) {
     install(number, SA_RESTART | state().flags[number]);
 }
 
-void deliver_in_fibre(std::uint32_t rank, siginfo_t& information) {
+bool deliver_in_fibre(std::uint32_t rank, siginfo_t& information) {
     ucontext_t context{};
-    deliver(rank, information.si_signo, &information, &context, true, false);
+    return deliver(rank, information.si_signo, &information, &context, true, false);
 }
 
 // The child of a vfork, which has its parent's memory but actions of its own until it executes a
@@ -387,7 +392,6 @@ void begin_fork() {
     pthread_sigmask(SIG_SETMASK, &all, &before);
     actions().lock.lock();
     state().before_fork = before;
-    state().fibre_forks = state().fibres && warren_fibre_is_one();
 }
 
 void end_fork() {
@@ -398,11 +402,7 @@ void end_fork() {
 
 void end_fork_in_child() {
     state().forked.store(true, std::memory_order_relaxed);
-    const sigset_t before = state().before_fork;
-    actions().lock.unlock();
-    if (!state().fibre_forks || !take_mask_in_child()) {
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    }
+    end_fork();
 }
 
 // ---- What programs call
@@ -552,8 +552,9 @@ void prepare_signals(std::uint32_t ranks, bool fibres) {
 }
 
 void act_on_signal(std::uint32_t rank, siginfo_t& information) {
-    if (!hold_back(rank, information)) {
+    if (!hold_back(rank, information, true)) {
         deliver_in_fibre(rank, information);
+        act_on_held_back(0);
     }
 }
 

@@ -1,5 +1,5 @@
 /* Threads of a rank: the interface beside calls of MPI, waits for each other's lock, events that
-   nobody takes. */
+   nobody takes, MPI_Finalize beside it. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -88,6 +88,36 @@ static void contention(void) {
     variable_close(&waits);
 }
 
+/* Reads while the rank ends beside it, and after. */
+static void* read_on(void* started) {
+    int number;
+    while (!stop) {
+        Variable state = variable_open("wait_state", MPI_T_PVAR_CLASS_STATE);
+        MPI_T_pvar_get_num(&number);
+        variable_close(&state);
+        *(atomic_int*)started = 1;
+    }
+    return NULL;
+}
+
+static void finalize_beside(void) {
+    pthread_t all[threads];
+    atomic_int started[threads];
+    stop = 0;
+    for (int i = 0; i < threads; i++) {
+        started[i] = 0;
+        pthread_create(&all[i], NULL, read_on, &started[i]);
+    }
+    for (int i = 0; i < threads; i++)
+        while (!started[i])
+            pause_ms(1);
+    MPI_Finalize();
+    pause_ms(5);
+    stop = 1;
+    for (int i = 0; i < threads; i++)
+        pthread_join(all[i], NULL);
+}
+
 int main(int argc, char** argv) {
     int provided;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
@@ -96,7 +126,7 @@ int main(int argc, char** argv) {
     tool_init();
     long_wait();
     contention();
+    finalize_beside();
     MPI_T_finalize();
-    MPI_Finalize();
     return 0;
 }

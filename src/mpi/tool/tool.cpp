@@ -1,5 +1,7 @@
 #include "mpi/tool/tool.hpp"
 
+#include "base/futex.hpp"
+
 namespace warren::tool {
 
 void Tool::attach(const Subject& subject) {
@@ -15,15 +17,20 @@ void Tool::attach(const Subject& subject) {
 }
 
 void Tool::detach() {
-    const Guard guard(*this);
-    rank_lock_.store(nullptr, std::memory_order_release);
-    if (!subject_) {
-        return;
+    {
+        const Guard guard(*this);
+        rank_lock_.store(nullptr, std::memory_order_seq_cst);
+        if (subject_) {
+            sessions_.detach(*subject_);
+            message::EngineView(*subject_->messages).observe(false);
+            subject_->rank->lock.observer.store(nullptr, std::memory_order_relaxed);
+            subject_.reset();
+        }
     }
-    sessions_.detach(*subject_);
-    message::EngineView(*subject_->messages).observe(false);
-    subject_->rank->lock.observer.store(nullptr, std::memory_order_relaxed);
-    subject_.reset();
+    // Other threads may have the lock or wait for it, and it ends with the rank.
+    while (guards_.load(std::memory_order_acquire) != 0) {
+        give_way();
+    }
 }
 
 void Tool::end() {

@@ -35,8 +35,7 @@ class Tool final : public Observer {
 
     class Guard {
       public:
-        explicit Guard(Tool& tool)
-            : lock_(tool.rank_lock_.load(std::memory_order_acquire)), tool_(tool) {
+        explicit Guard(Tool& tool) : lock_(tool.enter()), tool_(tool) {
             if (lock_ != nullptr) {
                 lock_->lock();
             }
@@ -46,6 +45,7 @@ class Tool final : public Observer {
             held_.unlock();
             if (lock_ != nullptr) {
                 lock_->unlock();
+                tool_.leave();
             }
         }
         Guard(const Guard&) = delete;
@@ -80,7 +80,7 @@ class Tool final : public Observer {
         std::unique_lock<std::mutex> held_;
     };
 
-    // By the rank's context: when it is there, and before it ends.
+    // By the rank's context, without the rank's lock: when it is there, and before it ends.
     void attach(const Subject& subject);
     void detach();
     // Ends everything but what has been written.
@@ -93,11 +93,23 @@ class Tool final : public Observer {
     void deliver() override;
 
   private:
+    // The rank's lock, which stays until leave(); null: there is no rank, and nothing to leave.
+    // (In one order with detach(), which takes the lock away and then looks for guards.)
+    RankLock* enter() {
+        guards_.fetch_add(1, std::memory_order_seq_cst);
+        RankLock* const lock = rank_lock_.load(std::memory_order_seq_cst);
+        if (lock == nullptr) {
+            leave();
+        }
+        return lock;
+    }
+    void leave() { guards_.fetch_sub(1, std::memory_order_release); }
     void look_anew();
     void note(EventKind kind, const EventData& data);
 
     std::mutex mutex_;
     std::atomic<RankLock*> rank_lock_{nullptr}; // null: there is no rank
+    std::atomic<std::uint32_t> guards_{0};      // that use the rank's lock
     std::optional<Subject> subject_;
     Settings settings_;
     LateHandleTable<ControlHandle> controls_;

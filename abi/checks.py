@@ -105,6 +105,16 @@ def told_to_others(procedure):
     return "access" if "_all" in base else None
 
 
+def refused_at_all(procedure):
+    """C++: the member of Entry that tells the other ranks of a communicator that a collective call, which makes
+    something of it, has failed its checks; None: nobody waits."""
+    base = base_name(procedure.name)
+    if base == "File_open":
+        return "refuse_open"
+    makes_window = ("Win_create", "Win_create_dynamic", "Win_allocate", "Win_allocate_shared")
+    return "refuse_window" if base in makes_window else None
+
+
 def ignores_origin(procedure, parameter):
     """Whether MPI_NO_OP makes an argument meaningless (MPI 5.0, 12.3.4)."""
     names = {p.name for p in procedure.parameters}

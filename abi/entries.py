@@ -175,10 +175,11 @@ class EntryWriter:
     def plain_checks(self):
         made = checks.checks_of(self.procedure)
         expressions = [check.expression for check in made]
-        if self.procedure.name == "MPI_File_open":
+        maker = checks.refused_at_all(self.procedure)
+        if maker is not None:
             # The other ranks of the communicator, which is the first to be checked, wait for this one.
             return (self.objects() + self.refusal(expressions[:1])
-                    + self.refusal(expressions[1:], "entry.refuse_open(*comm_)"))
+                    + self.refusal(expressions[1:], f"entry.{maker}(*comm_)"))
         call = checks.told_to_others(self.procedure)
         if call is None:
             return self.objects() + self.refusal(expressions)

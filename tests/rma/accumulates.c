@@ -95,6 +95,8 @@ static void operations(const Window* window) {
         for (int i = 0; i < count; i++)
             window->words[i] = 12;
         MPI_Win_fence(0, window->win);
+        if (form == 2)
+            MPI_Win_lock_all(0, window->win); /* requests are for such epochs */
         for (int i = 0; i < count; i++) {
             const int64_t ten = 10;
             int64_t before = 12;
@@ -117,6 +119,8 @@ static void operations(const Window* window) {
             }
             CHECK(before == 12, "form %d, operation %d: %ld was there", form, i, (long)before);
         }
+        if (form == 2)
+            MPI_Win_unlock_all(window->win);
         MPI_Win_fence(0, window->win);
         for (int i = 0; i < count; i++) {
             CHECK(window->words[i] == table[i].result, "form %d, operation %d made %ld", form, i,

@@ -62,6 +62,36 @@ static void epochs(MPI_Win win, MPI_Group all) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* Operations with a request, which an epoch of the target's gives no right to. */
+static void requests_fail(MPI_Win win) {
+    int64_t word = 0, before = 0;
+    MPI_Request request = MPI_REQUEST_NULL;
+    FAILS(MPI_Rput(&word, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, win, &request), MPI_ERR_RMA_SYNC);
+    FAILS(MPI_Rget(&word, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, win, &request), MPI_ERR_RMA_SYNC);
+    FAILS(MPI_Raccumulate(&word, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, MPI_SUM, win, &request),
+          MPI_ERR_RMA_SYNC);
+    FAILS(MPI_Rget_accumulate(&word, 1, MPI_INT64_T, &before, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T,
+                              MPI_SUM, win, &request),
+          MPI_ERR_RMA_SYNC);
+    CHECK(request == MPI_REQUEST_NULL, "a request of an operation that was refused");
+    CHECK(MPI_Rput(&word, 1, MPI_INT64_T, MPI_PROC_NULL, 0, 1, MPI_INT64_T, win, &request) ==
+              MPI_SUCCESS,
+          "to nobody");
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void request_epochs(MPI_Win win, MPI_Group all) {
+    requests_fail(win);
+    MPI_Win_fence(0, win);
+    requests_fail(win);
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+    MPI_Win_post(all, 0, win);
+    MPI_Win_start(all, 0, win);
+    requests_fail(win);
+    MPI_Win_complete(win);
+    MPI_Win_wait(win);
+}
+
 static void assertions(MPI_Win win, MPI_Group all) {
     FAILS(MPI_Win_fence(MPI_MODE_NOCHECK, win), MPI_ERR_ASSERT);
     FAILS(MPI_Win_lock(MPI_LOCK_SHARED, 0, MPI_MODE_NOPUT, win), MPI_ERR_ASSERT);
@@ -142,6 +172,83 @@ static void creation(MPI_Comm comm) {
     MPI_Win_free(&win);
 }
 
+/* Arguments that are wrong at the last rank only, and calls that don't match, are errors of all. */
+static void creation_differs(MPI_Comm comm) {
+    const int last = rank == size - 1;
+    MPI_Info freed, info = MPI_INFO_NULL;
+    MPI_Win win = MPI_WIN_NULL, *place = last ? NULL : &win;
+    char memory[8];
+    void* base;
+    MPI_Info_create(&freed);
+    if (last)
+        info = freed;
+    MPI_Info_free(&freed);
+    FAILS(MPI_Win_create(memory, 8, 1, info, comm, &win), MPI_ERR_INFO);
+    FAILS(MPI_Win_allocate(8, 1, info, comm, &base, &win), MPI_ERR_INFO);
+    FAILS(MPI_Win_allocate_c(8, 1, info, comm, &base, &win), MPI_ERR_INFO);
+    FAILS(MPI_Win_create_dynamic(info, comm, &win), MPI_ERR_INFO);
+    FAILS(MPI_Win_create(memory, 8, 1, MPI_INFO_NULL, comm, place), MPI_ERR_ARG);
+    FAILS(MPI_Win_allocate(8, 1, MPI_INFO_NULL, comm, last ? NULL : &base, &win), MPI_ERR_ARG);
+    FAILS(MPI_Win_create(last ? NULL : memory, 8, 1, MPI_INFO_NULL, comm, &win), MPI_ERR_BASE);
+    if (size > 1)
+        FAILS(last ? MPI_Win_create(memory, 8, 1, MPI_INFO_NULL, comm, &win)
+                   : MPI_Win_allocate(8, 1, MPI_INFO_NULL, comm, &base, &win),
+              MPI_ERR_NOT_SAME);
+    CHECK(win == MPI_WIN_NULL, "a handle of a window that was not made");
+}
+
+/* A fence or an end that is wrong at one rank is that rank's alone, which can call again. */
+static void late_ends(MPI_Comm comm) {
+    Window window = window_make(allocated, 1, comm);
+    MPI_Win_set_errhandler(window.win, MPI_ERRORS_RETURN);
+    if (rank == 0) {
+        FAILS(MPI_Win_fence(MPI_MODE_NOCHECK, window.win), MPI_ERR_ASSERT);
+        MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, window.win);
+        FAILS(MPI_Win_fence(0, window.win), MPI_ERR_RMA_SYNC);
+        MPI_Win_unlock(0, window.win);
+    }
+    CHECK(MPI_Win_fence(0, window.win) == MPI_SUCCESS, "MPI_Win_fence");
+    CHECK(MPI_Win_fence(MPI_MODE_NOSUCCEED, window.win) == MPI_SUCCESS, "MPI_Win_fence");
+    if (rank == 0) {
+        MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, window.win);
+        FAILS(MPI_Win_free(&window.win), MPI_ERR_RMA_SYNC);
+        MPI_Win_unlock(0, window.win);
+    }
+    window_free(&window);
+}
+
+/* Handles of no window. */
+static void handles(MPI_Comm comm) {
+    int64_t word = 0, before;
+    int flag;
+    MPI_Request request;
+    MPI_Group group;
+    Window window = window_make(allocated, 1, comm);
+    const MPI_Win wins[3] = {MPI_WIN_NULL, window.win, (MPI_Win)comm};
+    window_free(&window);
+    for (int i = 0; i < 3; i++) {
+        MPI_Win win = wins[i];
+        FAILS(MPI_Put(&word, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, win), MPI_ERR_WIN);
+        FAILS(MPI_Get(&word, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, win), MPI_ERR_WIN);
+        FAILS(MPI_Accumulate(&word, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, MPI_SUM, win),
+              MPI_ERR_WIN);
+        FAILS(MPI_Fetch_and_op(&word, &before, MPI_INT64_T, 0, 0, MPI_SUM, win), MPI_ERR_WIN);
+        FAILS(MPI_Compare_and_swap(&word, &word, &before, MPI_INT64_T, 0, 0, win), MPI_ERR_WIN);
+        FAILS(MPI_Rput(&word, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, win, &request), MPI_ERR_WIN);
+        FAILS(MPI_Win_fence(0, win), MPI_ERR_WIN);
+        FAILS(MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win), MPI_ERR_WIN);
+        FAILS(MPI_Win_unlock(0, win), MPI_ERR_WIN);
+        FAILS(MPI_Win_lock_all(0, win), MPI_ERR_WIN);
+        FAILS(MPI_Win_flush(0, win), MPI_ERR_WIN);
+        FAILS(MPI_Win_flush_all(win), MPI_ERR_WIN);
+        FAILS(MPI_Win_complete(win), MPI_ERR_WIN);
+        FAILS(MPI_Win_test(win, &flag), MPI_ERR_WIN);
+        FAILS(MPI_Win_get_group(win, &group), MPI_ERR_WIN);
+        FAILS(MPI_Win_attach(win, &word, 8), MPI_ERR_WIN);
+        FAILS(MPI_Win_free(&win), MPI_ERR_WIN);
+    }
+}
+
 static void attaching(MPI_Comm comm) {
     MPI_Win win;
     char memory[100];
@@ -218,11 +325,17 @@ int main(int argc, char** argv) {
         Window window = window_make(flavour, 100, comm);
         MPI_Win_set_errhandler(window.win, MPI_ERRORS_RETURN);
         epochs(window.win, all);
+        request_epochs(window.win, all);
         assertions(window.win, all);
         places_and_types(window.win, 100);
         window_free(&window);
     }
     creation(comm);
+    creation_differs(comm);
+    late_ends(comm);
+    /* (Errors of no window are MPI_COMM_SELF's.) */
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    handles(comm);
     attaching(comm);
     attached_parts(comm);
     MPI_Group_free(&all);

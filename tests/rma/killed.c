@@ -1,6 +1,7 @@
 /* mpiexec --keep-going: rank 1 is killed in an epoch, or between any two instructions of a call.
    Who waits for it gets an error that names it, and others go on.
-       rma.killed exclusive | shared | start | wait | test | fence | barrier | accumulate | locks */
+       rma.killed exclusive | shared | start | wait | test | fence | late | barrier |
+                  accumulate | locks */
 #include <signal.h>
 #include <sys/types.h>
 #include <time.h>
@@ -80,6 +81,32 @@ static void accumulate_after(pid_t victim) {
     CHECK(MPI_Win_unlock_all(window.win) == MPI_SUCCESS, "MPI_Win_unlock_all");
 }
 
+/* Rank 0 posts to both others, of which rank 1 never completes, and rank 2 does so later than that.
+   The next exposure ends with rank 2's next completion and not with this one. */
+static void complete_late(MPI_Group all) {
+    const int64_t seven = 7;
+    const int origins[2] = {1, 2}, target = 0;
+    MPI_Group both, its, own;
+    MPI_Group_incl(all, 2, origins, &both);
+    MPI_Group_incl(all, 1, &origins[1], &its);
+    MPI_Group_incl(all, 1, &target, &own);
+    if (rank == 0) {
+        MPI_Win_post(both, 0, window.win);
+        expect_end(MPI_Win_wait(window.win), "MPI_Win_wait");
+        CHECK(MPI_Win_post(its, 0, window.win) == MPI_SUCCESS, "the next MPI_Win_post");
+        CHECK(MPI_Win_wait(window.win) == MPI_SUCCESS, "the next MPI_Win_wait");
+        CHECK(window.words[0] == 7, "%ld: rank 2 had not completed", (long)window.words[0]);
+        return;
+    }
+    MPI_Win_start(own, 0, window.win);
+    usleep(400000);
+    MPI_Win_complete(window.win);
+    MPI_Win_start(own, 0, window.win);
+    usleep(100000);
+    MPI_Put(&seven, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, window.win);
+    MPI_Win_complete(window.win);
+}
+
 int main(int argc, char** argv) {
     int code = MPI_SUCCESS, over, first = 1;
     MPI_Init(&argc, &argv);
@@ -117,6 +144,8 @@ int main(int argc, char** argv) {
         while (code == MPI_SUCCESS)
             code = MPI_Win_test(window.win, &over);
         expect_end(code, "MPI_Win_test");
+    } else if (strcmp(epoch, "late") == 0) {
+        complete_late(all);
     } else if (strcmp(epoch, "fence") == 0) {
         expect_end(MPI_Win_fence(0, window.win), "MPI_Win_fence");
         expect_end(MPI_Win_fence(0, window.win), "the next MPI_Win_fence");

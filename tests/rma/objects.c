@@ -1,4 +1,7 @@
 /* What a window is: attributes, name, info, group, error handler, shared_query; and its handle. */
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "window.h"
 
 static int deleted;
@@ -79,13 +82,26 @@ static void check_info(const Window* window) {
     MPI_Info_free(&info);
     MPI_Info_create(&info);
     MPI_Info_set(info, "same_size", "true");
+    MPI_Info_set(info, "unheard_of", "true");
     MPI_Win_set_info(window->win, info);
     MPI_Info_free(&info);
     MPI_Win_get_info(window->win, &info);
     length = sizeof value;
     MPI_Info_get_string(info, "same_size", &length, value, &flag);
     CHECK(flag && strcmp(value, "true") == 0, "same_size is \"%s\"", value);
+    MPI_Info_get_string(info, "unheard_of", &length, value, &flag);
+    CHECK(!flag, "a hint that is ignored is given back");
     MPI_Info_free(&info);
+}
+
+/* The pages have their places once a window has been made: the next window in their memory shall
+   not find the policy. (A system that does not tell is not asked.) */
+static void check_policy(const char* memory) {
+    const char* page = memory + 4096;
+    int mode = 0;
+    const unsigned long of_address = 2;
+    if (syscall(SYS_get_mempolicy, &mode, NULL, 0UL, page, of_address) == 0)
+        CHECK(mode == 0, "memory policy %d is left", mode);
 }
 
 static int handled;
@@ -219,6 +235,7 @@ static void check_placement(int rank, int size) {
         for (int turn = 0; turn < 2; turn++) {
             (shared_one ? MPI_Win_allocate_shared : MPI_Win_allocate)(
                 bytes + 8 * rank, 1, info, shared_one ? here : MPI_COMM_WORLD, &memory, &win);
+            check_policy(memory);
             for (int i = 0; i < bytes + 8 * rank; i++)
                 CHECK(memory[i] == 0, "byte %d is %d", i, memory[i]);
             memset(memory, 1, (size_t)(bytes + 8 * rank));

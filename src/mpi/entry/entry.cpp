@@ -2,6 +2,7 @@
 
 #include "mpi/entry/file_release.hpp"
 #include "mpi/entry/files.hpp"
+#include "mpi/entry/windows.hpp"
 
 namespace warren::mpi {
 
@@ -64,6 +65,10 @@ int Entry::refuse(io::File& file, io::File::Call call) {
 
 int Entry::refuse_open(comm::Communicator& comm) {
     return run([&] { return refuse_file_open(context, comm, std::exchange(error_, Error())); });
+}
+
+int Entry::refuse_window(comm::Communicator& comm) {
+    return run([&] { return refuse_new_window(context, comm, std::exchange(error_, Error())); });
 }
 
 int AnytimeEntry::failed(Error error) {

@@ -240,6 +240,8 @@ class Entry : public PlainChecks {
     [[gnu::cold]] int refuse(io::File& file, io::File::Call call);
     // A check of MPI_File_open has failed.
     [[gnu::cold]] int refuse_open(comm::Communicator& comm);
+    // …of a procedure that makes a window.
+    [[gnu::cold]] int refuse_window(comm::Communicator& comm);
 
     // Calls the core under the rank's lock.
     template <typename Core>

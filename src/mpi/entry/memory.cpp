@@ -20,7 +20,7 @@ namespace warren::mpi {
 
 namespace {
 
-constexpr const char* criteria_key = "warren_memory";
+constexpr const char* criteria_key = memory_criteria_key;
 constexpr const char* alignment_key = "mpi_minimum_memory_alignment";
 
 // A cache line at least: neighbours in it would slow down what one allocates memory here for.

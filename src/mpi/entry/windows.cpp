@@ -55,6 +55,19 @@ void add_info(rma::Window& window, const comm::Info& info) {
     }
 }
 
+// Collective: this rank has its communicator, and can't make its part of the window.
+Error fail_at_all(Context& context, comm::Communicator& own, Error wrong) {
+    WindowPlan plan;
+    plan.error = wrong;
+    Error error;
+    {
+        rma::Window none(context.window_server, context.messages, own);
+        error = none.create(plan);
+    }
+    give_up(context, own);
+    return error;
+}
+
 // Collective. The window gets a communicator of its own.
 Error make_window(Context& context, WindowPlan plan, const comm::Info* info,
                   comm::Communicator& comm, MPI_Win* win) {
@@ -75,8 +88,7 @@ Error make_window(Context& context, WindowPlan plan, const comm::Info* info,
     rma::Window* window = context.windows.insert(context.window_server, context.messages, *own);
     if (window == nullptr) {
         plan.error.drop();
-        give_up(context, *own);
-        return fail(MPI_ERR_NO_MEM, "no memory for another window");
+        return fail_at_all(context, *own, fail(MPI_ERR_NO_MEM, "no memory for another window"));
     }
     if (Error error = window->create(plan)) {
         context.windows.remove(*window);
@@ -109,6 +121,17 @@ void release_attached(Context& context, rma::Window& window) {
         const std::lock_guard lock(context.process.mutex);
         context.error_handlers.release(*std::exchange(window.error_handler, nullptr));
     }
+}
+
+Error refuse_new_window(Context& context, comm::Communicator& comm, Error wrong) {
+    comm::Communicator* own = nullptr;
+    Error error = comm.inter() ? std::exchange(wrong, Error())
+                               : make_of_first(context, comm, comm.size(), own);
+    if (error) { // at all ranks
+        wrong.drop();
+        return error;
+    }
+    return fail_at_all(context, *own, wrong);
 }
 
 Error win_create(Context& context, void* base, MPI_Aint size, MPI_Count disp_unit, comm::Info* info,
@@ -221,34 +244,42 @@ Error win_set_info(Context& context, rma::Window& win, comm::Info& info) {
     return {};
 }
 
-// Hints are kept and given back, beside the defaults of the standard's keys.
+// The hints that Warren knows, as they have been set or else by default. Others are ignored.
 Error win_get_info(Context& context, rma::Window& win, MPI_Info* info_used) {
-    const std::lock_guard lock(context.process.mutex);
-    comm::Info info = win.info != nullptr ? *win.info : comm::Info();
-    const struct {
+    static constexpr struct {
         const char* key;
-        const char* value;
-    } defaults[] = {{"no_locks", "false"},
-                    {"accumulate_ordering", "rar,raw,war,waw"},
-                    {"accumulate_ops", "same_op_no_op"},
-                    {"mpi_accumulate_granularity", "0"},
-                    {"same_size", "false"},
-                    {"same_disp_unit", "false"},
-                    {"alloc_shared_noncontig", "false"}};
-    for (const auto& hint : defaults) {
-        if (info.find(hint.key) == nullptr) {
-            info.set(hint.key, hint.value);
-        }
+        const char* by_default;
+    } hints[] = {{"no_locks", "false"},
+                 {"accumulate_ordering", "rar,raw,war,waw"},
+                 {"accumulate_ops", "same_op_no_op"},
+                 {"mpi_accumulate_granularity", "0"},
+                 {"same_size", "false"},
+                 {"same_disp_unit", "false"},
+                 {"alloc_shared_noncontig", "false"}};
+    const std::lock_guard lock(context.process.mutex);
+    const auto set_to = [&win](const char* key) {
+        return win.info != nullptr ? win.info->find(key) : nullptr;
+    };
+    comm::Info info;
+    for (const auto& hint : hints) {
+        const std::string* its = set_to(hint.key);
+        info.set(hint.key, its != nullptr ? its->c_str() : hint.by_default);
     }
-    if (win.flavour() != Flavour::shared && win.flavour() != Flavour::allocate) {
+    const bool has_memory = win.flavour() == Flavour::shared || win.flavour() == Flavour::allocate;
+    if (!has_memory) {
         info.remove("alloc_shared_noncontig");
+    } else if (win.flavour() == Flavour::shared) { // all ranks have agreed
+        info.set("alloc_shared_noncontig", win.contiguous() ? "false" : "true");
+    }
+    if (const char* criteria = has_memory ? memory_criteria(win.info) : nullptr) {
+        info.set(memory_criteria_key, criteria);
     }
     const comm::Session* session = context.sessions.find(win.communicator().session);
     info.set(memory_kinds_key,
              session != nullptr ? session->memory_kinds : granted_memory_kinds(""));
-    const std::string* asserted = info.find(memory_kinds_assertion);
-    if (asserted != nullptr && !has_memory_kinds(*asserted)) {
-        info.remove(memory_kinds_assertion);
+    const std::string* asserted = set_to(memory_kinds_assertion);
+    if (asserted != nullptr && has_memory_kinds(*asserted)) {
+        info.set(memory_kinds_assertion, *asserted);
     }
     return make_info(context.process, &info, info_used);
 }

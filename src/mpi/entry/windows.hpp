@@ -13,7 +13,8 @@
 
 namespace warren::mpi {
 
-// Windows.
+// Windows. First what a rank whose arguments are wrong does, so that the others don't wait.
+Error refuse_new_window(Context& context, comm::Communicator& comm, Error wrong);
 Error win_create(Context& context, void* base, MPI_Aint size, MPI_Count disp_unit, comm::Info* info,
                  comm::Communicator& comm, MPI_Win* win);
 Error win_allocate(Context& context, MPI_Aint size, MPI_Count disp_unit, comm::Info* info,

@@ -7,8 +7,18 @@ namespace warren::mpi {
 
 namespace {
 
+// A request-based operation, which is "only valid within a passive target epoch" (MPI 5.0, 12.3.5).
 // Operations complete in their call: so does the request.
-Error complete_at_once(Context& context, rma::Window& win, Error error, MPI_Request* request) {
+template <typename Operation>
+Error complete_at_once(Context& context, rma::Window& win, int target, MPI_Request* request,
+                       Operation operation) {
+    if (target != MPI_PROC_NULL && !win.epochs().passive(target)) {
+        return fail(MPI_ERR_RMA_SYNC,
+                    "an operation with a request needs an epoch of MPI_Win_lock or "
+                    "MPI_Win_lock_all, and there is none for rank %d",
+                    target);
+    }
+    Error error = operation();
     win.poll(); // its completion is no call of the window's
     if (!error) {
         *request = request_handle(context.messages.sent());
@@ -171,31 +181,30 @@ Error rput(Context& context, const void* origin_addr, MPI_Count origin_count,
            const datatype::Datatype& origin_datatype, int target_rank, MPI_Aint target_disp,
            MPI_Count target_count, const datatype::Datatype& target_datatype, rma::Window& win,
            MPI_Request* request) {
-    return complete_at_once(context, win,
-                            put(context, origin_addr, origin_count, origin_datatype, target_rank,
-                                target_disp, target_count, target_datatype, win),
-                            request);
+    return complete_at_once(context, win, target_rank, request, [&] {
+        return put(context, origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+                   target_count, target_datatype, win);
+    });
 }
 
 Error rget(Context& context, void* origin_addr, MPI_Count origin_count,
            const datatype::Datatype& origin_datatype, int target_rank, MPI_Aint target_disp,
            MPI_Count target_count, const datatype::Datatype& target_datatype, rma::Window& win,
            MPI_Request* request) {
-    return complete_at_once(context, win,
-                            get(context, origin_addr, origin_count, origin_datatype, target_rank,
-                                target_disp, target_count, target_datatype, win),
-                            request);
+    return complete_at_once(context, win, target_rank, request, [&] {
+        return get(context, origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+                   target_count, target_datatype, win);
+    });
 }
 
 Error raccumulate(Context& context, const void* origin_addr, MPI_Count origin_count,
                   const datatype::Datatype& origin_datatype, int target_rank, MPI_Aint target_disp,
                   MPI_Count target_count, const datatype::Datatype& target_datatype, coll::Op& op,
                   rma::Window& win, MPI_Request* request) {
-    return complete_at_once(context, win,
-                            accumulate(context, origin_addr, origin_count, origin_datatype,
-                                       target_rank, target_disp, target_count, target_datatype, op,
-                                       win),
-                            request);
+    return complete_at_once(context, win, target_rank, request, [&] {
+        return accumulate(context, origin_addr, origin_count, origin_datatype, target_rank,
+                          target_disp, target_count, target_datatype, op, win);
+    });
 }
 
 Error rget_accumulate(Context& context, const void* origin_addr, MPI_Count origin_count,
@@ -204,11 +213,11 @@ Error rget_accumulate(Context& context, const void* origin_addr, MPI_Count origi
                       int target_rank, MPI_Aint target_disp, MPI_Count target_count,
                       const datatype::Datatype& target_datatype, coll::Op& op, rma::Window& win,
                       MPI_Request* request) {
-    return complete_at_once(context, win,
-                            get_accumulate(context, origin_addr, origin_count, origin_datatype,
-                                           result_addr, result_count, result_datatype, target_rank,
-                                           target_disp, target_count, target_datatype, op, win),
-                            request);
+    return complete_at_once(context, win, target_rank, request, [&] {
+        return get_accumulate(context, origin_addr, origin_count, origin_datatype, result_addr,
+                              result_count, result_datatype, target_rank, target_disp, target_count,
+                              target_datatype, op, win);
+    });
 }
 
 } // namespace warren::mpi

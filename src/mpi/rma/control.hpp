@@ -58,8 +58,6 @@ struct RankControl {
 
     // Held for each accumulate operation on this rank's memory.
     alignas(node::cache_line_bytes) SharedMutex accumulate_mutex;
-    // Access epochs to this rank (MPI_Win_start) that have ended: only grows.
-    std::atomic<std::uint32_t> completed;
     LockWaiter waiter; // of this rank
     // Shared locks of this window that this rank holds or waits for.
     std::atomic<std::uint32_t> shared_locks;
@@ -67,13 +65,8 @@ struct RankControl {
     RegionLine regions; // of a dynamic window
 };
 
-struct WindowControl {
-    alignas(node::cache_line_bytes) std::uint64_t extent_bytes;
-    // The class of the first error in the window's creation.
-    std::atomic<int> creation_error;
-};
-
-constexpr std::uint64_t posts_words(std::uint64_t ranks) {
+// A bit for each rank of a window.
+constexpr std::uint64_t words_of_bits(std::uint64_t ranks) {
     return (ranks + 63) / 64;
 }
 
@@ -85,25 +78,32 @@ class ControlBlock {
         : base_(base), ranks_(static_cast<std::uint32_t>(ranks)) {}
 
     static constexpr std::uint64_t bytes(std::uint64_t ranks) {
-        const std::uint64_t posts = ranks * posts_words(ranks) * sizeof(std::uint64_t);
-        const std::uint64_t all = sizeof(WindowControl) + ranks * sizeof(RankControl) + posts;
-        return (all + node::cache_line_bytes - 1) / node::cache_line_bytes * node::cache_line_bytes;
+        return ranks * (sizeof(RankControl) + bit_line_bytes(ranks));
     }
 
     std::byte* base() const { return base_; }
-    WindowControl& window() const { return *reinterpret_cast<WindowControl*>(base_); }
-    RankControl& rank(int rank) const {
-        return reinterpret_cast<RankControl*>(base_ + sizeof(WindowControl))[rank];
-    }
+    RankControl& rank(int rank) const { return reinterpret_cast<RankControl*>(base_)[rank]; }
     // A bit for each rank that has posted its window to `origin` (MPI_Win_post), until that one
     // starts its epoch.
-    std::atomic<std::uint64_t>* posts(int origin) const {
-        return reinterpret_cast<std::atomic<std::uint64_t>*>(base_ + sizeof(WindowControl) +
-                                                             ranks_ * sizeof(RankControl)) +
-               static_cast<std::uint64_t>(origin) * posts_words(ranks_);
-    }
+    std::atomic<std::uint64_t>* posts(int origin) const { return bits(origin, 0); }
+    // A bit for each rank that has completed its epoch to `target` (MPI_Win_complete), until that
+    // one's exposure ends.
+    std::atomic<std::uint64_t>* completions(int target) const { return bits(target, 1); }
 
   private:
+    // Both rows of bits of a rank are in cache lines of its own, which nobody but it polls.
+    static constexpr std::uint64_t bit_line_bytes(std::uint64_t ranks) {
+        const std::uint64_t both = 2 * words_of_bits(ranks) * sizeof(std::uint64_t);
+        return (both + node::cache_line_bytes - 1) / node::cache_line_bytes *
+               node::cache_line_bytes;
+    }
+    std::atomic<std::uint64_t>* bits(int rank, std::uint64_t row) const {
+        return reinterpret_cast<std::atomic<std::uint64_t>*>(base_ + ranks_ * sizeof(RankControl) +
+                                                             static_cast<std::uint64_t>(rank) *
+                                                                 bit_line_bytes(ranks_)) +
+               row * words_of_bits(ranks_);
+    }
+
     std::byte* base_ = nullptr;
     std::uint32_t ranks_ = 0;
 };

@@ -68,7 +68,14 @@ struct Window::Part {
     std::int64_t gaps;       // bytes, if parts are apart
     std::int64_t contiguous; // ranks that want no gaps
     std::int64_t failed;     // ranks
+    std::int64_t flavours;   // 16 bits for the ranks of each
 };
+
+// (Modulo the number's size, where ranks are many.)
+std::int64_t Window::ranks_of_flavour(int ranks) const {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(ranks)
+                                     << 16 * static_cast<unsigned>(flavour_));
+}
 
 Error Window::agree(Error own) const {
     return coll::Collectives(engine_, communicator_)
@@ -95,6 +102,7 @@ Error Window::add_up(const Part& own, Part& sum) {
         sum.gaps += is_here ? its.gaps : 0;
         sum.contiguous += its.contiguous;
         sum.failed += its.failed;
+        sum.flavours += its.flavours;
     }
     return {};
 }
@@ -247,7 +255,8 @@ Error Window::create(WindowPlan& plan) {
     const Part own = {.bytes = static_cast<std::int64_t>(bytes),
                       .gaps = static_cast<std::int64_t>(padded(bytes, false) - bytes),
                       .contiguous = plan.contiguous ? 1 : 0,
-                      .failed = failed ? 1 : 0};
+                      .failed = failed ? 1 : 0,
+                      .flavours = ranks_of_flavour(1)};
     Part sum;
     if (Error error = add_up(own, sum)) {
         plan.error.drop();
@@ -255,6 +264,11 @@ Error Window::create(WindowPlan& plan) {
     }
     if (sum.failed > 0) {
         return agree(std::exchange(plan.error, Error()));
+    }
+    if (sum.flavours != ranks_of_flavour(size())) {
+        return fail(MPI_ERR_NOT_SAME,
+                    "another rank makes a window of another kind (MPI_Win_create, "
+                    "…_allocate, …_allocate_shared, …_create_dynamic)");
     }
     contiguous_ = sum.contiguous > 0; // gaps only if all ranks allow them
     return create_by(plan, static_cast<std::uint64_t>(sum.bytes + (contiguous_ ? 0 : sum.gaps)));
@@ -310,25 +324,27 @@ struct Pages {
 } // namespace
 
 // This rank's part of the extent: the kernel places its pages now, by criteria, or near the rank.
-Error Window::commit_own(const WindowPlan& plan) {
+Error Window::commit_own(const WindowPlan& plan) const {
     const auto bytes = static_cast<std::uint64_t>(plan.size);
-    if (plan.criteria != nullptr) {
-        const Pages pages(at(communicator_.rank()), bytes);
-        if (Error error = plan.placing->bind(plan.criteria, pages.begin, pages.bytes)) {
-            return error;
-        }
-        placing_ = plan.placing;
+    const std::uint64_t place = control_.rank(communicator_.rank()).place;
+    const auto commit = [&] {
+        return WindowHeap::commit(engine_.rank().segment, extent_ + place, bytes);
+    };
+    if (plan.criteria == nullptr) {
+        return commit();
     }
-    return WindowHeap::commit(engine_.rank().segment,
-                              extent_ + control_.rank(communicator_.rank()).place, bytes);
+    const Pages pages(at(communicator_.rank()), bytes);
+    if (Error error = plan.placing->bind(plan.criteria, pages.begin, pages.bytes)) {
+        return error;
+    }
+    Error error = commit();
+    // The pages have their places. The file would keep the policy, for the next window there.
+    plan.placing->unbind(pages.begin, pages.bytes);
+    return error;
 }
 
+// The other ranks may be later: the extent may be another window's before they come here.
 void Window::give_extent_back() {
-    if (placing_ != nullptr) {
-        const Pages pages(at(communicator_.rank()), control_.rank(communicator_.rank()).size);
-        placing_->unbind(pages.begin, pages.bytes); // the next window is not meant
-        placing_ = nullptr;
-    }
     part_.drop();
     if (communicator_.rank() != leader_) {
         return;

@@ -61,25 +61,12 @@ class Epochs {
     void start();
     void complete();
 
-    // MPI_Win_post: awaits so many ranks' completion, counted from the number that had been then.
+    // MPI_Win_post, to these origins.
     bool exposed() const { return exposed_; }
-    std::uint32_t awaited() const { return awaited_; }
+    const std::vector<int>& origins() const { return origins_; }
     // The list of origins, to be filled before post().
-    std::vector<int>& origins() { return origins_; }
-    void post(std::uint32_t awaited) {
-        exposed_ = true;
-        awaited_ = awaited;
-    }
-    // The first origin of the exposure that meets a condition; -1: none does.
-    template <typename Condition>
-    int find_origin(Condition condition) const {
-        for (const int origin : origins_) {
-            if (condition(origin)) {
-                return origin;
-            }
-        }
-        return -1;
-    }
+    std::vector<int>& origins_to_post() { return origins_; }
+    void post() { exposed_ = true; }
     void end_exposure() { exposed_ = false; }
 
     // No epoch that only another call ends.
@@ -100,7 +87,6 @@ class Epochs {
     bool all_checked_ = false;
     bool has_started_ = false;
     bool exposed_ = false;
-    std::uint32_t awaited_ = 0;
     std::unique_ptr<Access[]> targets_; // made by the first epoch of single targets
     std::vector<int> started_;
     std::vector<int> origins_; // that this rank has posted to

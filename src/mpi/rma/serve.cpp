@@ -149,7 +149,7 @@ void Window::note(int rank, Notice notice) {
         set_posted(rank, communicator_.rank());
         break;
     case Notice::completed:
-        control_.rank(communicator_.rank()).completed.fetch_add(1, std::memory_order_release);
+        set_completed(rank, communicator_.rank());
         break;
     }
 }

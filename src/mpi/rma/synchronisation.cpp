@@ -51,8 +51,32 @@ Error ranks_of(const comm::Communicator& communicator, const comm::Group& group,
     return {};
 }
 
+// A row of bits of ranks (ControlBlock).
 std::uint64_t bit_of(int rank) {
     return std::uint64_t{1} << (static_cast<unsigned>(rank) % 64);
+}
+
+std::size_t word_of(int rank) {
+    return static_cast<std::size_t>(rank) / 64;
+}
+
+void set_bit(std::atomic<std::uint64_t>* row, int rank) {
+    row[word_of(rank)].fetch_or(bit_of(rank), std::memory_order_release);
+}
+
+bool has_bit(const std::atomic<std::uint64_t>* row, int rank) {
+    return (row[word_of(rank)].load(std::memory_order_acquire) & bit_of(rank)) != 0;
+}
+
+void clear_bits(std::atomic<std::uint64_t>* row, const std::vector<int>& ranks) {
+    for (auto rank = ranks.begin(); rank != ranks.end();) {
+        const std::size_t word = word_of(*rank);
+        std::uint64_t bits = 0;
+        for (; rank != ranks.end() && word_of(*rank) == word; ++rank) {
+            bits |= bit_of(*rank);
+        }
+        row[word].fetch_and(~bits, std::memory_order_relaxed);
+    }
 }
 
 } // namespace
@@ -304,14 +328,11 @@ Error Window::post(const comm::Group& group, int assertions) {
     if (epochs_.exposed()) {
         return wrong_epoch(epochs_);
     }
-    std::vector<int>& origins = epochs_.origins();
+    std::vector<int>& origins = epochs_.origins_to_post();
     if (Error error = ranks_of(communicator_, group, origins)) {
         return error;
     }
-    const RankControl& own = control_.rank(communicator_.rank());
-    // Nobody completes before the bits are set.
-    epochs_.post(own.completed.load(std::memory_order_relaxed) +
-                 static_cast<std::uint32_t>(origins.size()));
+    epochs_.post();
     if ((assertions & MPI_MODE_NOCHECK) != 0) {
         synchronise();
         return {};
@@ -328,8 +349,11 @@ Error Window::post(const comm::Group& group, int assertions) {
 }
 
 void Window::set_posted(int target, int origin) const {
-    control_.posts(origin)[static_cast<std::size_t>(target) / 64].fetch_or(
-        bit_of(target), std::memory_order_release);
+    set_bit(control_.posts(origin), target);
+}
+
+void Window::set_completed(int origin, int target) const {
+    set_bit(control_.completions(target), origin);
 }
 
 Error Window::start(const comm::Group& group, int assertions) {
@@ -344,24 +368,28 @@ Error Window::start(const comm::Group& group, int assertions) {
         return error;
     }
     epochs_.prepare();
+    if ((assertions & MPI_MODE_NOCHECK) == 0) {
+        if (Error error = await_posts(targets)) {
+            return error;
+        }
+    }
+    epochs_.start();
+    return {};
+}
+
+// Takes the posts only when all are there: a start that has failed can be tried with other targets.
+Error Window::await_posts(const std::vector<int>& targets) {
     std::atomic<std::uint64_t>* posts = control_.posts(communicator_.rank());
     for (const int target : targets) {
-        if ((assertions & MPI_MODE_NOCHECK) != 0) {
-            break;
-        }
-        std::atomic<std::uint64_t>& word = posts[static_cast<std::size_t>(target) / 64];
-        const std::uint64_t bit = bit_of(target);
-        const auto posted = [&] { return (word.load(std::memory_order_acquire) & bit) != 0; };
-        engine_.wait_until([&] { return posted() || has_ended(engine_, communicator_, target); },
-                           wait_reason(engine_, communicator_, target, "a window"),
-                           BroughtBy::others);
-        if (!posted()) {
+        engine_.wait_until(
+            [&] { return has_bit(posts, target) || has_ended(engine_, communicator_, target); },
+            wait_reason(engine_, communicator_, target, "a window"), BroughtBy::others);
+        if (!has_bit(posts, target)) {
             return fail(MPI_ERR_PROC_ABORTED, "rank %d has ended, and will not call MPI_Win_post",
                         target);
         }
-        word.fetch_and(~bit, std::memory_order_relaxed);
     }
-    epochs_.start();
+    clear_bits(posts, targets);
     return {};
 }
 
@@ -375,26 +403,35 @@ Error Window::complete() {
             server_.tell(*this, target, Notice::completed);
             continue;
         }
-        control_.rank(target).completed.fetch_add(1, std::memory_order_release);
+        set_completed(communicator_.rank(), target);
         engine_.rank().ring(communicator_.endpoint(target));
     }
     epochs_.complete();
     return {};
 }
 
-bool Window::all_completed() const {
-    return control_.rank(communicator_.rank()).completed.load(std::memory_order_acquire) ==
-           epochs_.awaited();
-}
-
-int Window::ended_origin() const {
-    return epochs_.find_origin(
-        [this](int rank) { return has_ended(engine_, communicator_, rank); });
+// An origin that goes on is awaited even if another one has ended: until it completes, it accesses
+// the memory, and its completion belongs to this exposure.
+bool Window::is_exposure_over(int& ended) const {
+    const std::atomic<std::uint64_t>* completions = control_.completions(communicator_.rank());
+    ended = -1;
+    for (const int origin : epochs_.origins()) {
+        if (has_bit(completions, origin)) {
+            continue;
+        }
+        if (!has_ended(engine_, communicator_, origin)) {
+            return false;
+        }
+        // (It may have completed before it ended.)
+        ended = has_bit(completions, origin) ? ended : origin;
+    }
+    return true;
 }
 
 Error Window::end_exposure(int ended) {
+    clear_bits(control_.completions(communicator_.rank()), epochs_.origins());
     epochs_.end_exposure();
-    if (all_completed()) {
+    if (ended < 0) {
         return {};
     }
     return fail(MPI_ERR_PROC_ABORTED, "rank %d has ended, and will not call MPI_Win_complete",
@@ -405,14 +442,12 @@ Error Window::wait() {
     if (!epochs_.exposed()) {
         return fail(MPI_ERR_RMA_SYNC, "MPI_Win_post has not been called");
     }
-    if (polled([this] { return all_completed(); })) {
-        epochs_.end_exposure();
-        return {};
-    }
     int ended = -1;
-    engine_.wait_until([&] { return all_completed() || (ended = ended_origin()) >= 0; },
-                       wait_reason(engine_, communicator_, MPI_ANY_SOURCE, "a window"),
-                       BroughtBy::others);
+    const auto is_over = [&] { return is_exposure_over(ended); };
+    if (!polled(is_over)) {
+        engine_.wait_until(is_over, wait_reason(engine_, communicator_, MPI_ANY_SOURCE, "a window"),
+                           BroughtBy::others);
+    }
     return end_exposure(ended);
 }
 
@@ -420,17 +455,18 @@ Error Window::test(bool& over) {
     if (!epochs_.exposed()) {
         return fail(MPI_ERR_RMA_SYNC, "MPI_Win_post has not been called");
     }
-    over = all_completed();
+    int ended = -1;
+    over = is_exposure_over(ended);
     if (!over) {
         engine_.look();
-        over = all_completed();
+        over = is_exposure_over(ended);
     }
-    if (over) {
-        epochs_.end_exposure();
+    if (!over) {
         return {};
     }
-    const int ended = ended_origin();
-    return ended >= 0 ? end_exposure(ended) : Error();
+    Error error = end_exposure(ended);
+    over = !error;
+    return error;
 }
 
 } // namespace warren::rma

@@ -319,10 +319,11 @@ class Window {
     struct Extent;
     struct Part;
     Error add_up(const Part& own, Part& sum);
+    std::int64_t ranks_of_flavour(int ranks) const;
     Error share_extent(Extent& extent) const;
     Error exchange_places();
     Error take_extent(std::uint64_t bytes);
-    Error commit_own(const WindowPlan& plan);
+    Error commit_own(const WindowPlan& plan) const;
     void give_extent_back();
     Error agree(Error own) const;
     void settle_place(const WindowPlan& plan, std::uint64_t all_bytes);
@@ -334,10 +335,10 @@ class Window {
     Error take_all_locks();
     void count_shared_locks(int more);
     void set_posted(int target, int origin) const;
-    bool all_completed() const;
-    // An origin of the exposure that has ended; -1: none.
-    int ended_origin() const;
-    // After all origins have completed, or the one has ended.
+    void set_completed(int origin, int target) const;
+    Error await_posts(const std::vector<int>& targets);
+    // Whether each origin has completed or ended. `ended`: one that has not completed; -1: none.
+    bool is_exposure_over(int& ended) const;
     Error end_exposure(int ended);
     // Polls for what another rank is about to do, without progress: false if it is late, or needs
     // this rank's processor.
@@ -364,8 +365,7 @@ class Window {
     bool owns_memory_ = false; // it is in the window's extent
     bool contiguous_ = false;  // WindowPlan::contiguous of one rank at least
     SharedPart part_;
-    std::uint64_t extent_ = 0;         // where it begins; 0: none
-    const Placing* placing_ = nullptr; // who has bound pages of this rank; null: nobody
+    std::uint64_t extent_ = 0; // where it begins; 0: none
     ControlBlock control_;
     Epochs epochs_;
     std::uint32_t polls_left_ = polls_per_look;

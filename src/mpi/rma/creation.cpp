@@ -245,11 +245,6 @@ Error Window::create(WindowPlan& plan) {
                           "comm has processes of several worlds: windows of this version of Warren "
                           "are for processes of one (MPI_COMM_WORLD's)");
     }
-    if (spans_nodes_ && engine_.rank().lock.shared() && !plan.error) {
-        plan.error = fail(MPI_ERR_UNSUPPORTED_OPERATION,
-                          "comm has ranks on several nodes: windows of this version of Warren are "
-                          "there for one thread at a time, and MPI has MPI_THREAD_MULTIPLE");
-    }
     const bool failed = static_cast<bool>(plan.error);
     const std::uint64_t bytes = failed || !owns_memory_ ? 0 : static_cast<std::uint64_t>(plan.size);
     const Part own = {.bytes = static_cast<std::int64_t>(bytes),

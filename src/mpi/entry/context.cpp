@@ -139,6 +139,7 @@ Error open_context(int thread_level, Context*& context) {
         context = std::exchange(rank_state.sleeping_context, nullptr);
         if (context != nullptr) {
             context->rank.bootstrap().add(node::JobCount::finishing, -1);
+            message::OtherWorlds::come_back(context->messages);
         } else if (Error error = create_context(rank_state, context)) {
             return error;
         }

@@ -16,6 +16,12 @@ class OtherWorlds {
     static transport::bridge::Bridge* bridge(const Engine& engine) {
         return engine.core_.transport.bridge();
     }
+    // The rank is in MPI again after Engine::flush, by another session.
+    static void come_back(const Engine& engine) {
+        if (transport::bridge::Bridge* const its = bridge(engine)) {
+            its->come_back();
+        }
+    }
 };
 
 } // namespace warren::message

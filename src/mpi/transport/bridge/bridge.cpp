@@ -25,19 +25,20 @@ Error no_descriptor(const char* what) {
 
 } // namespace
 
-Bridge::Bridge(Rank& rank, std::function<void(std::uint32_t)> grow)
+Bridge::Bridge(Rank& rank, std::function<void(std::uint32_t)> grow, const Patience& patience)
     : rank_(rank),
       first_(rank.world_size),
       own_{.world = node::world_number(rank.segment), .rank = rank.world_rank},
-      grow_(std::move(grow)) {}
+      grow_(std::move(grow)),
+      patience_(patience) {}
 
 Error Bridge::open(Rank& rank, std::function<void(std::uint32_t)> grow,
-                   std::unique_ptr<Bridge>& opened) {
+                   std::unique_ptr<Bridge>& opened, const Patience& patience) {
     if (rank.size != rank.world_size) {
         return fail(MPI_ERR_UNSUPPORTED_OPERATION,
                     "processes of other worlds can't be reached from a job of several nodes");
     }
-    std::unique_ptr<Bridge> bridge(new Bridge(rank, std::move(grow)));
+    std::unique_ptr<Bridge> bridge(new Bridge(rank, std::move(grow), patience));
     if (Error error = bridge->listen()) {
         return error;
     }
@@ -177,7 +178,7 @@ void Bridge::leave() {
 }
 
 void Bridge::lost(std::uint32_t endpoint, const std::string& cause) {
-    usleep(lost_patience_us);
+    usleep(patience_.lost_us);
     end_job(node::lost_world_text + std::string("the connection to its rank ") +
             std::to_string(name_of(endpoint).rank) + " was lost, because " + cause);
 }
@@ -196,7 +197,8 @@ void Bridge::append(Way& way, const FrameHead& head, const Extra* extra, const S
     if (way.backlog.empty()) {
         ++backlogs_;
         if (way.connection < 0 && way.give_up_ns == 0) {
-            way.give_up_ns = monotonic_ns() + listen_patience_ns;
+            way.give_up_ns = monotonic_ns() + patience_.listen_ns;
+            way.lacks_descriptors_since_ns = 0;
             unreached_.fetch_add(1);
             nudge_watcher();
         }
@@ -253,6 +255,7 @@ int Bridge::connect(Way& way) {
         return errno;
     }
     way.ended = false;
+    way.broke = false;
     if (way.give_up_ns != 0) {
         way.give_up_ns = 0;
         unreached_.fetch_sub(1);
@@ -267,22 +270,28 @@ int Bridge::connect(Way& way) {
     // The other end's close is seen, whether anything is sent or not.
     add_event(events_, way.connection, EPOLLRDHUP, of_way | endpoints_.at(way.process));
     flush(endpoints_.at(way.process));
-    return way.connection >= 0 ? 0 : ECONNREFUSED; // it has just ended
+    // (Who only had this to say may have closed the connection already.)
+    return way.broke ? ECONNREFUSED : 0;
 }
 
 // While its process does not listen yet, or its queue is full.
 void Bridge::connect_again(std::uint32_t endpoint) {
     Way& its = way(endpoint);
     const int reason = connect(its);
-    if (reason == 0) {
-        return;
+    if (reason == 0 || its.give_up_ns == 0) {
+        return; // or it has ended, and nobody is connected to it
     }
     const std::uint64_t now = monotonic_ns();
-    const std::uint64_t waited = now + listen_patience_ns - its.give_up_ns;
-    if (node::lacks_descriptors(reason) && waited > descriptor_patience_ns) {
-        end_job("no connection to a process of another world: " +
-                node::text_of_socket_error(reason));
+    if (node::lacks_descriptors(reason)) {
+        if (its.lacks_descriptors_since_ns == 0) {
+            its.lacks_descriptors_since_ns = now;
+        } else if (now - its.lacks_descriptors_since_ns > patience_.descriptor_ns) {
+            end_job("no connection to a process of another world: " +
+                    node::text_of_socket_error(reason));
+        }
+        return;
     }
+    its.lacks_descriptors_since_ns = 0;
     if (reason == EPERM || now > its.give_up_ns) {
         lost(endpoint,
              reason == ECONNREFUSED ? "it does not listen" : node::text_of_socket_error(reason));
@@ -353,6 +362,7 @@ void Bridge::close_way(Way& way) {
 void Bridge::connection_broke(std::uint32_t endpoint) {
     Way& its = way(endpoint);
     close_way(its);
+    its.broke = true;
     if (its.users > 0 && !its.left && !leaves_) {
         lost(endpoint, "its process has ended");
     }

@@ -43,7 +43,7 @@ class Bridge {
   public:
     // Listens. `grow` makes room for endpoints below its argument. Errors: class MPI_ERR_OTHER.
     static Error open(Rank& rank, std::function<void(std::uint32_t)> grow,
-                      std::unique_ptr<Bridge>& opened);
+                      std::unique_ptr<Bridge>& opened, const Patience& patience = {});
     ~Bridge();
     Bridge(const Bridge&) = delete;
     Bridge& operator=(const Bridge&) = delete;
@@ -81,6 +81,8 @@ class Bridge {
     bool is_idle() const { return backlogs_ == 0; }
     // The rank leaves MPI: says goodbye to all. Connections may end from now on.
     void leave();
+    // The rank is in MPI again, by another session.
+    void come_back() { leaves_ = false; }
 
     // Has the rank look again at this time if it sleeps then; or no longer. Each thread that waits
     // has a time of its own.
@@ -100,10 +102,12 @@ class Bridge {
         std::uint32_t opened = 0;     // connections to it so far
         std::uint32_t seen = 0;       // the newest of its own that has been heard of
         std::uint64_t give_up_ns = 0; // while it does not listen; 0: it does
+        std::uint64_t lacks_descriptors_since_ns = 0; // to connect to it; 0: it doesn't
         std::vector<std::byte> backlog;
         std::size_t sent = 0;     // of the backlog
         bool waits = false;       // for space, by the kernel's word
         bool closes = false;      // once the backlog has left
+        bool broke = false;       // the connection, since it was made
         bool left = false;        // the process has said goodbye
         bool ended = false;       // or has ended without
         std::uint32_t newest = 0; // of its connections to this one, by number
@@ -118,7 +122,7 @@ class Bridge {
         bool goodbye = false;
     };
 
-    Bridge(Rank& rank, std::function<void(std::uint32_t)> grow);
+    Bridge(Rank& rank, std::function<void(std::uint32_t)> grow, const Patience& patience);
 
     Error listen();
     Error start_watcher();
@@ -149,6 +153,7 @@ class Bridge {
     const std::uint32_t first_; // endpoint of another world
     const node::ProcessName own_;
     const std::function<void(std::uint32_t)> grow_;
+    const Patience patience_;
     std::vector<std::unique_ptr<Way>> ways_; // by endpoint
     std::map<node::ProcessName, std::uint32_t> endpoints_;
     std::map<std::uint32_t, Arriving> arriving_; // by a number of their own

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <random>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -28,12 +29,15 @@ struct Received {
 
 // A world of one rank.
 struct World {
-    World() {
+    explicit World(const Patience& its_patience = {}) {
         Error error = node::Segment::create({.ranks = 1, .cores = 1}, segment);
         EXPECT_FALSE(error);
         rank = std::make_unique<Rank>(segment, 0);
-        error = Bridge::open(
-            *rank, [this](std::uint32_t endpoints) { room = endpoints; }, bridge);
+        listen(its_patience);
+    }
+    void listen(const Patience& its_patience = {}) {
+        Error error = Bridge::open(
+            *rank, [this](std::uint32_t endpoints) { room = endpoints; }, bridge, its_patience);
         EXPECT_FALSE(error);
     }
     node::ProcessName name() const { return bridge->own_name(); }
@@ -52,6 +56,33 @@ struct World {
     std::unique_ptr<Bridge> bridge;
     std::uint32_t room = 0;
     std::vector<Received> received;
+};
+
+void poll_for(World& world, std::chrono::milliseconds time) {
+    const auto end = std::chrono::steady_clock::now() + time;
+    while (std::chrono::steady_clock::now() < end) {
+        world.poll();
+        sched_yield();
+    }
+}
+
+// While one of these lives, the process gets no other descriptor.
+class NoDescriptor {
+  public:
+    NoDescriptor() {
+        const int free = dup(0);
+        getrlimit(RLIMIT_NOFILE, &before_);
+        rlimit now = before_;
+        now.rlim_cur = static_cast<rlim_t>(free);
+        EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &now), 0);
+        close(free);
+    }
+    ~NoDescriptor() { setrlimit(RLIMIT_NOFILE, &before_); }
+    NoDescriptor(const NoDescriptor&) = delete;
+    NoDescriptor& operator=(const NoDescriptor&) = delete;
+
+  private:
+    rlimit before_;
 };
 
 template <typename Condition>
@@ -121,11 +152,121 @@ TEST(Bridge, ProcessesThatDoNotListenYetGetTheirMessagesLater) {
     EXPECT_EQ(one.bridge->reach(endpoint), ECONNREFUSED);
     EXPECT_TRUE(one.bridge->send(endpoint, header(1), nullptr, "hello", 5));
     EXPECT_FALSE(one.bridge->is_idle());
-    Error error = Bridge::open(
-        *other->rank, [](std::uint32_t) {}, other->bridge);
-    ASSERT_FALSE(error);
+    other->listen();
     EXPECT_TRUE(comes(one, *other, [&] { return other->received.size() == 1; }));
     EXPECT_TRUE(one.bridge->is_idle());
+}
+
+// MPI_Comm_free does not wait for the message. The connection closes as soon as it is there.
+TEST(Bridge, MessagesArriveWhoseCommunicatorIsFreedBeforeTheirReceiverListens) {
+    World one({.lost_us = 0});
+    World other;
+    const node::ProcessName name = other.name();
+    other.bridge.reset();
+    const std::uint32_t endpoint = one.bridge->endpoint_of(name);
+    one.bridge->retain(endpoint);
+    EXPECT_TRUE(one.bridge->send(endpoint, header(1), nullptr, "hello", 5));
+    one.bridge->release(endpoint);
+    other.listen();
+    EXPECT_TRUE(comes(one, other, [&] { return other.received.size() == 1; }));
+    EXPECT_TRUE(one.bridge->is_idle());
+    ASSERT_TRUE(comes(
+        one, other, [&] { return other.bridge->has_left(other.bridge->endpoint_of(one.name())); }));
+}
+
+TEST(Bridge, FullQueuesOfConnectionsAreTriedAgain) {
+    World one({.lost_us = 0});
+    node::ProcessName name;
+    {
+        const World other;
+        name = other.name();
+    }
+    const int listener = node::listen_at(node::socket_of(name), SOCK_STREAM, 1);
+    ASSERT_GE(listener, 0);
+    std::vector<int> others;
+    int made = node::connect_to(node::socket_of(name), SOCK_STREAM);
+    for (; made >= 0; made = node::connect_to(node::socket_of(name), SOCK_STREAM)) {
+        others.push_back(made);
+    }
+    EXPECT_EQ(errno, EAGAIN);
+    const std::uint32_t endpoint = one.bridge->endpoint_of(name);
+    EXPECT_EQ(one.bridge->reach(endpoint), EAGAIN);
+    EXPECT_TRUE(one.bridge->send(endpoint, header(1), nullptr, "hello", 5));
+    poll_for(one, std::chrono::milliseconds(5));
+    EXPECT_FALSE(one.bridge->is_idle());
+    for (std::size_t taken = 0; taken < others.size(); ++taken) {
+        close(node::accept_own(listener));
+        close(others[taken]);
+    }
+    EXPECT_TRUE(comes(one, one, [&] { return one.bridge->is_idle(); }));
+    const int connection = node::accept_own(listener);
+    char bytes[200];
+    EXPECT_EQ(recv(connection, bytes, sizeof bytes, MSG_DONTWAIT),
+              static_cast<ssize_t>(sizeof(Hello) + sizeof(FrameHead) + 5));
+    close(connection);
+    close(listener);
+}
+
+// The time that its receiver took to listen is none of a lack's time.
+TEST(Bridge, LacksOfDescriptorsPass) {
+    constexpr std::uint64_t ms = 1'000'000;
+    World one({.descriptor_ns = 5'000 * ms, .lost_us = 0});
+    World other;
+    const node::ProcessName name = other.name();
+    other.bridge.reset();
+    const std::uint32_t endpoint = one.bridge->endpoint_of(name);
+    one.bridge->send(endpoint, header(1), nullptr, "hello", 5);
+    other.listen();
+    {
+        const NoDescriptor none;
+        EXPECT_EQ(one.bridge->reach(endpoint), EMFILE);
+        poll_for(one, std::chrono::milliseconds(5));
+        EXPECT_FALSE(one.bridge->is_idle());
+    }
+    EXPECT_TRUE(comes(one, one, [&] { return one.bridge->is_idle(); }));
+    {
+        const NoDescriptor none; // to take the connection
+        poll_for(other, std::chrono::milliseconds(5));
+    }
+    EXPECT_TRUE(comes(one, other, [&] { return other.received.size() == 1; }));
+}
+
+TEST(Bridge, ReceiverThatListensLateTakesNothingOfTheTimeForDescriptors) {
+    constexpr std::uint64_t ms = 1'000'000;
+    World one({.descriptor_ns = 100 * ms, .lost_us = 0});
+    World other;
+    const node::ProcessName name = other.name();
+    other.bridge.reset();
+    one.bridge->send(one.bridge->endpoint_of(name), header(1), nullptr, "hello", 5);
+    usleep(150'000);
+    {
+        const NoDescriptor none;
+        for (std::uint32_t look = 0; look < looks_per_poll; ++look) {
+            one.poll();
+        }
+    }
+    other.listen();
+    EXPECT_TRUE(comes(one, other, [&] { return other.received.size() == 1; }));
+}
+
+TEST(BridgeDeathTest, LacksOfDescriptorsThatDoNotPassEndTheRank) {
+    testing::GTEST_FLAG(death_test_style) = "threadsafe";
+    static constexpr Patience short_one = {.descriptor_ns = 20'000'000, .lost_us = 0};
+    const auto lacks = [](bool connects) {
+        World one(short_one);
+        World other;
+        const std::uint32_t endpoint = one.bridge->endpoint_of(other.name());
+        if (connects) {
+            other.bridge.reset();
+            one.bridge->send(endpoint, header(1), nullptr, "hello", 5);
+        } else {
+            other.bridge->send(other.bridge->endpoint_of(one.name()), header(1), nullptr, "x", 1);
+        }
+        const NoDescriptor none;
+        poll_for(one, patience);
+    };
+    EXPECT_EXIT(lacks(true), testing::ExitedWithCode(1), "no connection.*no descriptor left");
+    EXPECT_EXIT(lacks(false), testing::ExitedWithCode(1), "can't be taken.*no descriptor left");
 }
 
 // Else the rank would end its job.
@@ -155,6 +296,8 @@ TEST(Bridge, GoodbyeLetsAProcessEnd) {
 TEST(Bridge, OldGoodbyeMeansNothingToAProcessThatHasCalledAgain) {
     World one;
     World other;
+    other.bridge->leave(); // in a session before
+    other.bridge->come_back();
     const std::uint32_t its = one.bridge->endpoint_of(other.name());
     const std::uint32_t back = other.bridge->endpoint_of(one.name());
     one.bridge->retain(its);
@@ -220,7 +363,7 @@ TEST(BridgeDeathTest, EndOfAConnectedProcessEndsTheRank) {
     testing::GTEST_FLAG(death_test_style) = "threadsafe";
     EXPECT_EXIT(
         {
-            World one;
+            World one({.lost_us = 0});
             {
                 World other;
                 one.bridge->retain(one.bridge->endpoint_of(other.name()));
@@ -228,9 +371,26 @@ TEST(BridgeDeathTest, EndOfAConnectedProcessEndsTheRank) {
                 other.bridge->send(back, header(1), nullptr, "hello", 5);
                 comes(one, other, [&] { return one.received.size() == 1; });
             }
-            while (true) {
-                one.poll();
+            poll_for(one, patience);
+        },
+        testing::ExitedWithCode(1), "another world has ended");
+}
+
+TEST(BridgeDeathTest, RankThatHasComeBackNoticesEndsOfConnectedProcesses) {
+    testing::GTEST_FLAG(death_test_style) = "threadsafe";
+    EXPECT_EXIT(
+        {
+            World one({.lost_us = 0});
+            one.bridge->leave();
+            one.bridge->come_back();
+            {
+                World other;
+                one.bridge->retain(one.bridge->endpoint_of(other.name()));
+                const std::uint32_t back = other.bridge->endpoint_of(one.name());
+                other.bridge->send(back, header(1), nullptr, "hello", 5);
+                comes(one, other, [&] { return one.received.size() == 1; });
             }
+            poll_for(one, patience);
         },
         testing::ExitedWithCode(1), "another world has ended");
 }

@@ -126,7 +126,7 @@ void Bridge::take_connections() {
                 lacks_descriptors_since_ns_ = 0;
             } else if (lacks_descriptors_since_ns_ == 0) {
                 lacks_descriptors_since_ns_ = monotonic_ns();
-            } else if (monotonic_ns() - lacks_descriptors_since_ns_ > descriptor_patience_ns) {
+            } else if (monotonic_ns() - lacks_descriptors_since_ns_ > patience_.descriptor_ns) {
                 end_job("a connection of another world can't be taken: " +
                         node::text_of_socket_error(errno));
             }

@@ -16,13 +16,16 @@ inline constexpr std::size_t read_at_once = 256 * 1024;
 inline constexpr std::uint32_t looks_per_poll = 8;
 // Between two attempts to reach a process that does not listen yet, of a rank that sleeps.
 inline constexpr int retry_ms = 1;
-// How long a process may take to listen that is a member of a new communicator: it comes to the
-// same collective call.
-inline constexpr std::uint64_t listen_patience_ns = 600'000'000'000;
-// How long a process that has no descriptor left waits for one to become free before it gives up.
-inline constexpr std::uint64_t descriptor_patience_ns = 10'000'000'000;
-// A process that has died is reported by its mpiexec, which knows why: so long it comes first.
-inline constexpr std::uint32_t lost_patience_us = 2'000'000;
+// How long a bridge waits before it ends its job. (Tests wait less.)
+struct Patience {
+    // For a process to listen that is a member of a new communicator: it comes to the same
+    // collective call.
+    std::uint64_t listen_ns = 600'000'000'000;
+    // For a descriptor to become free, where none is left.
+    std::uint64_t descriptor_ns = 10'000'000'000;
+    // For the mpiexec of a process that has died, which knows why, to say so.
+    std::uint32_t lost_us = 2'000'000;
+};
 // Connections that are taken at once, before messages get their turn.
 inline constexpr int connections_at_once = 64;
 // Connections that the kernel keeps until they are taken.

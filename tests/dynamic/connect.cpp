@@ -1,5 +1,6 @@
 // Connections by ports: between ranks of one job, within a rank, by published names, by a socket.
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
 #include <string>
 #include <sys/socket.h>
@@ -110,12 +111,44 @@ void names() {
     MPI_Close_port(port);
 }
 
-// A socket of the abstract kind, which the ranks 0 and 1 have the two ends of.
-int join_by_socket(const std::string& name) {
-    sockaddr_un address = {};
+// The address of a socket of the abstract kind.
+socklen_t fill(const std::string& name, sockaddr_un& address) {
+    address = {};
     address.sun_family = AF_UNIX;
     std::memcpy(address.sun_path + 1, name.data(), name.size());
-    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+}
+
+// The port of a process that takes no connections, and whose queue of them is full.
+void busy_port() {
+    char name[48];
+    const auto world = static_cast<unsigned>(getpid());
+    std::snprintf(name, sizeof name, "warren.%016x.%d", world, rank);
+    sockaddr_un address;
+    const socklen_t length = fill(name, address);
+    const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    const int caller = socket(AF_UNIX, SOCK_STREAM, 0);
+    EXPECT(bind(listener, reinterpret_cast<const sockaddr*>(&address), length) == 0);
+    EXPECT(listen(listener, 0) == 0);
+    EXPECT(connect(caller, reinterpret_cast<const sockaddr*>(&address), length) == 0);
+    std::snprintf(name, sizeof name, "warren:%016x:%d:%016x", world, rank, 1U);
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "timeout", "0.05");
+    MPI_Comm made;
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    const double begin = MPI_Wtime();
+    EXPECT(class_of(MPI_Comm_connect(name, info, 0, MPI_COMM_SELF, &made)) == MPI_ERR_PORT);
+    EXPECT(MPI_Wtime() - begin < 5);
+    MPI_Info_free(&info);
+    close(caller);
+    close(listener);
+}
+
+// A socket of which the ranks 0 and 1 have the two ends.
+int join_by_socket(const std::string& name) {
+    sockaddr_un address;
+    const socklen_t length = fill(name, address);
     int made = socket(AF_UNIX, SOCK_STREAM, 0);
     if (rank == 0) {
         EXPECT(bind(made, reinterpret_cast<const sockaddr*>(&address), length) == 0);
@@ -163,6 +196,7 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     mistakes();
+    busy_port();
     names();
     MPI_Barrier(MPI_COMM_WORLD);
     if (size > 1) {

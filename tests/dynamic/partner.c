@@ -1,4 +1,5 @@
 /* One side of worlds.py's cases: the first argument says what it does. */
+#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,31 +44,169 @@ static void wait_for_ever(MPI_Comm inter) {
     MPI_Recv(&value, 1, MPI_INT, 0, 99, inter, MPI_STATUS_IGNORE);
 }
 
-int main(int argc, char** argv) {
-    MPI_Comm inter, parent;
+static int class_of(int code) {
+    int error_class;
+    MPI_Error_class(code, &error_class);
+    return error_class;
+}
+
+static MPI_Info seconds(const char* text) {
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "timeout", text);
+    return info;
+}
+
+/* Spawns a child for each line of its input. */
+static void spawn_by_line(char** argv) {
+    char line[8], text[MPI_MAX_ERROR_STRING];
+    MPI_Comm child;
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    say("ready");
+    while (fgets(line, sizeof line, stdin) != NULL) {
+        int length, code = MPI_Comm_spawn(argv[0], argv + 1, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF,
+                                          &child, MPI_ERRCODES_IGNORE);
+        if (code == MPI_SUCCESS) {
+            meet(child);
+        } else {
+            MPI_Error_string(code, text, &length);
+            say(text);
+        }
+    }
+}
+
+/* Two sessions; the child of the second one dies. */
+static void spawn_in_sessions(char** argv) {
+    for (int turn = 0; turn < 2; ++turn) {
+        MPI_Session session;
+        MPI_Group group;
+        MPI_Comm comm, child;
+        char* arguments[] = {(char*)(turn == 0 ? "family" : "child_dies"), NULL};
+        MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+        MPI_Group_from_session_pset(session, "mpi://SELF", &group);
+        MPI_Comm_create_from_group(group, "sessions", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
+        MPI_Comm_spawn(argv[0], arguments, 1, MPI_INFO_NULL, 0, comm, &child, MPI_ERRCODES_IGNORE);
+        if (turn == 0) {
+            int own = 0, sum;
+            MPI_Allreduce(&own, &sum, 1, MPI_INT, MPI_SUM, child);
+            MPI_Comm_disconnect(&child);
+        } else {
+            wait_for_ever(child);
+        }
+        MPI_Comm_free(&comm);
+        MPI_Group_free(&group);
+        MPI_Session_finalize(&session);
+    }
+}
+
+static int descriptors(void) {
+    int count = 0;
+    DIR* folder = opendir("/proc/self/fd");
+    while (readdir(folder) != NULL) {
+        ++count;
+    }
+    closedir(folder);
+    return count;
+}
+
+/* Calls at a closed port of the parent's more often than a block of contexts has numbers. */
+static void call_in_vain(MPI_Comm parent, const char* port) {
+    enum { more_than_a_block = 4200 };
+    MPI_Comm inter;
+    int before = 0, refused = 0;
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    for (int turn = 0; turn < more_than_a_block; ++turn) {
+        int code = MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter);
+        refused += class_of(code) == MPI_ERR_PORT;
+        before = turn == 0 ? descriptors() : before;
+    }
+    printf("%s\n", refused == more_than_a_block && descriptors() == before ? "refused" : "wrong");
+    fflush(stdout);
+    MPI_Barrier(parent);
+    MPI_Comm_disconnect(&parent);
+}
+
+static void spawn_caller(char** argv) {
+    MPI_Comm child;
     char port[MPI_MAX_PORT_NAME];
-    const char* part = argv[1];
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_get_parent(&parent);
+    char* arguments[] = {argv[1], port, NULL};
+    MPI_Open_port(MPI_INFO_NULL, port);
+    MPI_Close_port(port);
+    MPI_Comm_spawn(argv[0], arguments, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &child,
+                   MPI_ERRCODES_IGNORE);
+    MPI_Barrier(child);
+    MPI_Comm_disconnect(&child);
+}
+
+/* Rank 1 calls rank 0, and is killed or stopped. */
+static void call_and_end(int number) {
+    MPI_Comm inter;
+    char port[MPI_MAX_PORT_NAME];
+    int pid = (int)getpid(), code;
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    if (rank == 0) {
+        MPI_Open_port(MPI_INFO_NULL, port);
+        MPI_Send(port, MPI_MAX_PORT_NAME, MPI_CHAR, 1, 0, MPI_COMM_WORLD);
+        MPI_Recv(&pid, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        usleep(200000);
+        kill(pid, number);
+        code = MPI_Comm_accept(port, seconds("0.3"), 0, MPI_COMM_SELF, &inter);
+        kill(pid, SIGCONT);
+        MPI_Close_port(port);
+    } else {
+        MPI_Recv(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Send(&pid, 1, MPI_INT, 0, 0, MPI_COMM_WORLD);
+        code = MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter);
+    }
+    printf("%s\n", class_of(code) == MPI_ERR_PORT ? "alone" : "met");
+    fflush(stdout);
+    if (number == SIGKILL) {
+        _exit(0); /* the world has lost a rank */
+    }
+}
+
+/* Jobs that connect by ports. */
+static void connect_jobs(const char* part, const char* argument) {
+    MPI_Comm inter;
+    char port[MPI_MAX_PORT_NAME];
     if (strcmp(part, "serve") == 0) { /* NAME */
         if (rank == 0) {
             MPI_Open_port(MPI_INFO_NULL, port);
-            if (argc > 2) {
-                MPI_Publish_name(argv[2], MPI_INFO_NULL, port);
+            if (argument != NULL) {
+                MPI_Publish_name(argument, MPI_INFO_NULL, port);
             }
             say(port);
         }
         MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
         meet(inter);
     } else if (strcmp(part, "call") == 0) { /* PORT */
-        MPI_Comm_connect(argv[2], MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
+        MPI_Comm_connect(argument, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
         meet(inter);
     } else if (strcmp(part, "look_up") == 0) { /* NAME */
-        MPI_Lookup_name(argv[2], MPI_INFO_NULL, port);
+        MPI_Lookup_name(argument, MPI_INFO_NULL, port);
         MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
         meet(inter);
-    } else if (strcmp(part, "wait") == 0) {
+    } else if (strcmp(part, "not_accepted") == 0) {
+        MPI_Open_port(MPI_INFO_NULL, port);
+        MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
+    } else if (strcmp(part, "killed_caller") == 0) {
+        call_and_end(SIGKILL);
+    } else if (strcmp(part, "stopped_caller") == 0) {
+        call_and_end(SIGSTOP);
+    }
+}
+
+int main(int argc, char** argv) {
+    MPI_Comm inter, parent;
+    const char* part = argv[1];
+    if (strcmp(part, "sessions") == 0) {
+        spawn_in_sessions(argv);
+        return 0;
+    }
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_get_parent(&parent);
+    if (strcmp(part, "wait") == 0) {
         wait_for_ever(parent != MPI_COMM_NULL ? parent : spawn(argv, 2));
     } else if (strcmp(part, "child_dies") == 0) {
         if (parent != MPI_COMM_NULL) {
@@ -79,6 +218,18 @@ int main(int argc, char** argv) {
             MPI_Abort(MPI_COMM_WORLD, 7);
         }
         wait_for_ever(spawn(argv, 1));
+    } else if (strcmp(part, "by_line") == 0) {
+        if (parent != MPI_COMM_NULL) {
+            meet(parent);
+        } else {
+            spawn_by_line(argv);
+        }
+    } else if (strcmp(part, "in_vain") == 0) { /* the child: PORT */
+        if (parent != MPI_COMM_NULL) {
+            call_in_vain(parent, argv[2]);
+        } else {
+            spawn_caller(argv);
+        }
     } else if (strcmp(part, "disconnected_child_dies") == 0) {
         if (parent != MPI_COMM_NULL) {
             MPI_Comm_disconnect(&parent);
@@ -108,6 +259,7 @@ int main(int argc, char** argv) {
             meet(spawn(argv, 3));
         }
     }
+    connect_jobs(part, argv[2]);
     MPI_Finalize();
     return 0;
 }

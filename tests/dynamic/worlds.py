@@ -6,9 +6,11 @@
 import argparse
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import cases
@@ -154,6 +156,83 @@ def killed_singleton_leaves_nothing():
 @case
 def cycles_leave_nothing():
     succeeded(run(command(1, "cycles", "20")), "done")
+
+
+@case
+def child_of_a_later_session_is_noticed():
+    job = run([args.partner, "sessions"])
+    expect(job.returncode != 0 and "SIGKILL" in job.stderr, f"{job.stdout}{job.stderr}")
+
+
+@case
+def variable_limits_the_time_to_connect():
+    job = run(["env", "WARREN_CONNECT_TIMEOUT=0.1", args.partner, "not_accepted"])
+    expect(job.returncode != 0 and "accepted at within 0.100 s" in job.stderr, job.stderr)
+    job = run(["env", "WARREN_CONNECT_TIMEOUT=soon", args.partner, "not_accepted"])
+    expect(job.returncode != 0 and 'WARREN_CONNECT_TIMEOUT is "soon"' in job.stderr, job.stderr)
+
+
+@case
+def refused_callers_keep_no_numbers():
+    succeeded(run(command(1, "in_vain")), "refused")
+
+
+@case
+def killed_caller_is_not_waited_for():
+    job = run([args.mpiexec, "--keep-going", "-n", "2", args.partner, "killed_caller"])
+    expect(job.stdout == "alone\n", f"{job.stdout}{job.stderr}")
+
+
+@case
+def stopped_caller_is_not_waited_for():
+    succeeded(run(command(2, "stopped_caller")), "alone", "alone")
+
+
+def limit_of(pid):
+    """The number that the process's next descriptor gets if the one that mpiexec spares is closed."""
+    folder = pathlib.Path(f"/proc/{pid}/fd")
+    used = {int(entry.name) for entry in folder.iterdir()}
+    spares = [number for number in used if number > 2 and os.readlink(folder / str(number)) == "/dev/null"]
+    limit = max(spares) + 1
+    expect(used >= set(range(limit)), f"descriptors {sorted(used)}")
+    return limit
+
+
+def set_limit(pid, limit):
+    return resource.prlimit(pid, resource.RLIMIT_NOFILE, (limit, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+
+def seconds_of_processor(pid):
+    words = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@case
+def mpiexec_without_descriptors_refuses_to_spawn():
+    job = subprocess.Popen(command(1, "by_line"), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           stdin=subprocess.PIPE)
+
+    def ask():
+        job.stdin.write("\n")
+        job.stdin.flush()
+
+    expect(job.stdout.readline() == "ready\n", "not ready")
+    before = set_limit(job.pid, limit_of(job.pid))[0]
+    ask()
+    answer = job.stdout.readline()
+    expect("no descriptor left" in answer, answer)
+    # Not even one to refuse with: it waits, without polling, until there is one.
+    set_limit(job.pid, 3)
+    used = seconds_of_processor(job.pid)
+    ask()
+    time.sleep(0.7)
+    used = seconds_of_processor(job.pid) - used
+    set_limit(job.pid, before)
+    expect(job.stdout.readline() == "met 100\n", "not met")
+    expect(job.stdout.readline() == "met 100\n", "not met")
+    expect(used < 0.35, f"mpiexec has used {used} s")
+    output, errors = job.communicate(timeout=60)
+    expect((job.returncode, output, errors) == (0, "", ""), f"{output}{errors}")
 
 
 parser = argparse.ArgumentParser()

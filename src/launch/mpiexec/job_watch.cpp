@@ -419,7 +419,7 @@ int JobWatch::milliseconds_to_deadline() const {
     std::uint64_t next = UINT64_MAX;
     for (const std::uint64_t deadline :
          {kill_at_ns_, time_limit_ns_, look_again_ns_, look_for_waits_ns_, linger_until_ns_,
-          job_.output.deadline_ns()}) {
+          job_.output.deadline_ns(), spawned_.listens_again_ns()}) {
         if (deadline != 0) {
             next = std::min(next, deadline);
         }
@@ -433,6 +433,7 @@ int JobWatch::milliseconds_to_deadline() const {
 }
 
 void JobWatch::pass_deadlines() {
+    spawned_.listen_again();
     if ((kill_at_ns_ | time_limit_ns_ | look_again_ns_ | look_for_waits_ns_ |
          job_.output.deadline_ns()) == 0) {
         return;

@@ -10,6 +10,8 @@
 #include <unistd.h>
 #include <utility>
 
+#include "base/futex.hpp"
+#include "launch/mpiexec/tuning.hpp"
 #include "mpi/job/local_socket.hpp"
 #include "mpi/job/spawn_request.hpp"
 #include "mpi/job/world_identity.hpp"
@@ -69,24 +71,45 @@ void SpawnedJobs::open() {
 }
 
 void SpawnedJobs::take_connections() {
+    if (spare_ < 0) {
+        spare_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    }
     for (int taken = node::accept_own(listener_); taken >= 0; taken = node::accept_own(listener_)) {
         const std::uint32_t number = ++last_number_;
         connections_[number] = taken;
         job_.events.watch(taken, Source::spawn_request, number);
     }
-    if (node::lacks_descriptors(errno) && spare_ >= 0) {
-        refuse_for_lack();
+    if (node::lacks_descriptors(errno) && !refuse_for_lack()) {
+        // Its requests would be events for ever.
+        job_.events.forget(listener_);
+        listens_again_ns_ = monotonic_ns() + request_pause_ns;
     }
 }
 
-void SpawnedJobs::refuse_for_lack() {
+void SpawnedJobs::listen_again() {
+    if (listens_again_ns_ != 0 && monotonic_ns() >= listens_again_ns_) {
+        listens_again_ns_ = 0;
+        job_.events.watch(listener_, Source::spawn_listener);
+    }
+}
+
+// False: not even that is possible.
+bool SpawnedJobs::refuse_for_lack() {
     const std::string text = "mpiexec can't take the request: " + node::text_of_socket_error(errno);
-    close(std::exchange(spare_, -1));
-    if (const int taken = node::accept_own(listener_); taken >= 0) {
+    if (spare_ >= 0) {
+        close(std::exchange(spare_, -1));
+    }
+    const int taken = node::accept_own(listener_);
+    const bool refused = taken >= 0 || !node::lacks_descriptors(errno);
+    if (taken >= 0) {
+        // Who asks gets an error instead of the answer if its request is never read.
+        char request[1];
+        recv(taken, request, sizeof request, MSG_DONTWAIT);
         send(taken, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
         close(taken);
     }
     spare_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return refused;
 }
 
 void SpawnedJobs::read_request(std::uint32_t number, const sigset_t& signals) {

@@ -28,6 +28,10 @@ class SpawnedJobs {
     // Listens for ranks of this job. Jobs of several nodes have no spawned worlds.
     void open();
     void take_connections();
+    // Without a descriptor left, not even to refuse, it doesn't listen until this time, ns; 0: it
+    // does.
+    std::uint64_t listens_again_ns() const { return listens_again_ns_; }
+    void listen_again();
     // A rank's request. `signals`: those that were blocked in this mpiexec at its start.
     void read_request(std::uint32_t number, const sigset_t& signals);
 
@@ -41,7 +45,7 @@ class SpawnedJobs {
     void kill_all();
 
   private:
-    void refuse_for_lack();
+    bool refuse_for_lack();
     bool start(int connection, const std::string& packet, const sigset_t& signals);
     [[noreturn]] void become_mpiexec(int connection, const std::string& packet,
                                      const sigset_t& signals, pid_t parent) const;
@@ -49,6 +53,7 @@ class SpawnedJobs {
     JobState& job_;
     int listener_ = -1;
     int spare_ = -1; // closed when a request comes and no descriptor is left, to refuse it
+    std::uint64_t listens_again_ns_ = 0;
     std::uint32_t last_number_ = 0;
     std::unordered_map<std::uint32_t, int> connections_; // that have not asked yet
     std::unordered_map<pid_t, std::uint32_t> worlds_;    // their ranks, by their mpiexec

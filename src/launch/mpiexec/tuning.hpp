@@ -25,6 +25,9 @@ inline constexpr std::size_t fork_window = 16;
 // How long, ms, an agent waits for its plan, and for mpiexec to take its last words.
 inline constexpr int plan_timeout_ms = 60'000;
 inline constexpr int last_words_timeout_ms = 5'000;
+// The time, ns, after which mpiexec looks again for ranks that want processes started, when it had
+// no descriptor left to take or refuse a request.
+inline constexpr std::uint64_t request_pause_ns = 100'000'000;
 
 // --- Output
 

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/futex.hpp"
 #include "mpi.h"
 #include "mpi/job/local_socket.hpp"
 #include "mpi/job/spawn_request.hpp"
@@ -23,7 +24,7 @@ namespace warren::mpi {
 namespace {
 
 // How long mpiexec may be busy with the requests of others.
-constexpr int mpiexec_patience_ms = 10'000;
+constexpr std::uint64_t mpiexec_patience_ns = 10'000'000'000;
 
 // mpiexec as it is installed beside this library, or else the one of PATH.
 std::string mpiexec_path() {
@@ -77,7 +78,8 @@ Launcher::~Launcher() {
     }
 }
 
-Error Launcher::ask(const std::string& port, const std::vector<std::string>& words, Request& made) {
+Error Launcher::ask(const std::string& port, const std::vector<std::string>& words,
+                    const std::function<void()>& pause, Request& made) {
     std::string packet = port + '\0';
     for (const std::string& word : words) {
         packet += word + '\0';
@@ -92,16 +94,26 @@ Error Launcher::ask(const std::string& port, const std::vector<std::string>& wor
     if (made.own) {
         return start_mpiexec(port, words, made.connection);
     }
-    made.connection = node::connect_patiently(node::launcher_socket_of(world_), SOCK_SEQPACKET,
-                                              mpiexec_patience_ms);
+    const std::string mpiexec = node::launcher_socket_of(world_);
+    const std::uint64_t limit = monotonic_ns() + mpiexec_patience_ns;
+    made.connection = node::connect_to(mpiexec, SOCK_SEQPACKET);
+    while (made.connection < 0 && errno == EAGAIN && monotonic_ns() < limit) {
+        pause();
+        made.connection = node::connect_to(mpiexec, SOCK_SEQPACKET);
+    }
     if (made.connection < 0) {
         return fail(MPI_ERR_SPAWN, "this job's mpiexec, which starts processes, can't be asked: %s",
                     node::text_of_socket_error(errno).c_str());
     }
     if (::send(made.connection, packet.data(), packet.size(), MSG_NOSIGNAL) < 0) {
-        const int reason = errno;
+        // It may have closed the connection at once, and said why.
+        std::string reason = std::strerror(errno);
+        std::string said;
+        if (has_failed(made, said) && !said.empty()) {
+            reason = said;
+        }
         ::close(made.connection);
-        return fail(MPI_ERR_SPAWN, "mpiexec does not take the request: %s", std::strerror(reason));
+        return fail(MPI_ERR_SPAWN, "mpiexec does not take the request: %s", reason.c_str());
     }
     return {};
 }
@@ -140,7 +152,11 @@ Error Launcher::start_mpiexec(const std::string& port, const std::vector<std::st
 
 bool Launcher::has_failed(const Request& request, std::string& reason) {
     char text[1024];
-    const ssize_t got = ::recv(request.connection, text, sizeof text, MSG_DONTWAIT);
+    ssize_t got = ::recv(request.connection, text, sizeof text, MSG_DONTWAIT);
+    if (got < 0 && errno == ECONNRESET) {
+        // It has closed the connection without reading the request; its answer comes behind that.
+        got = ::recv(request.connection, text, sizeof text, MSG_DONTWAIT);
+    }
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
         return false;
     }

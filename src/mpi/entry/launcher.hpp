@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,12 +21,14 @@ class Launcher {
     ~Launcher();
 
     // Asks for a world that connects to this port. `words` as for mpiexec, without its name. Errors
-    // (MPI_ERR_SPAWN): there is no mpiexec, it does not answer, or the words are too long.
+    // (MPI_ERR_SPAWN): there is no mpiexec, it does not answer, or the words are too long. `pause`
+    // is called between attempts, while mpiexec is busy with the requests of others.
     struct Request {
         int connection = -1;
         bool own = false; // to an mpiexec that was started here
     };
-    Error ask(const std::string& port, const std::vector<std::string>& words, Request& made);
+    Error ask(const std::string& port, const std::vector<std::string>& words,
+              const std::function<void()>& pause, Request& made);
     // Whether the world can't come any more; the reason, or "".
     static bool has_failed(const Request& request, std::string& reason);
     // The world has connected, or has failed: the connection is no longer needed.

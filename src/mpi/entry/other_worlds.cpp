@@ -15,8 +15,7 @@ namespace warren::mpi {
 namespace {
 
 // How long a port's process may be busy with the connections of others.
-constexpr int turns_to_reach = 10'000;
-constexpr std::uint64_t turn_to_reach_ns = 1'000'000;
+constexpr std::uint64_t patience_to_reach_ns = 10'000'000'000;
 
 void change_members(Context& context, const comm::Communicator& communicator,
                     void (transport::bridge::Bridge::*change)(std::uint32_t)) {
@@ -38,15 +37,24 @@ void change_members(Context& context, const comm::Communicator& communicator,
     }
 }
 
-// Waits until done(), or that long; 0: for ever. False: the time is over.
+// The end of a time that begins now; 0: there is none.
+std::uint64_t end_of(std::uint64_t patience_ns) {
+    return patience_ns != 0 ? monotonic_ns() + patience_ns : 0;
+}
+
+bool is_over(std::uint64_t limit) {
+    return limit != 0 && monotonic_ns() >= limit;
+}
+
+// Waits until done(), or this time; 0: for ever. Returns done(), which may not be true any more
+// where another thread has come first.
 template <typename Done>
-bool wait_with_limit(Context& context, std::uint64_t patience_ns, Done done) {
-    const std::uint64_t limit = patience_ns != 0 ? monotonic_ns() + patience_ns : 0;
+bool wait_with_limit(Context& context, std::uint64_t limit, Done done) {
     message::Engine& engine = context.messages;
     const WaitReason reason = {.call = engine.current_call};
     if (limit == 0) {
         engine.wait_until(done, reason);
-        return true;
+        return done();
     }
     // Nobody rings when the time is over.
     transport::bridge::Bridge& bridge = *message::OtherWorlds::bridge(engine);
@@ -57,11 +65,12 @@ bool wait_with_limit(Context& context, std::uint64_t patience_ns, Done done) {
 }
 
 // Connects to a port's process. Its queue of connections may be full for a while.
-Error reach_endpoint(Context& context, std::uint32_t endpoint) {
+Error reach_endpoint(Context& context, std::uint32_t endpoint, std::uint64_t limit) {
     transport::bridge::Bridge& bridge = *message::OtherWorlds::bridge(context.messages);
+    const std::uint64_t own_limit = end_of(patience_to_reach_ns);
     int reason = bridge.reach(endpoint);
-    for (int turn = 0; reason == EAGAIN && turn < turns_to_reach; ++turn) {
-        wait_with_limit(context, turn_to_reach_ns, [] { return false; });
+    while (reason == EAGAIN && !is_over(limit) && !is_over(own_limit)) {
+        pause_between_attempts(context);
         reason = bridge.reach(endpoint);
     }
     switch (reason) {
@@ -77,6 +86,11 @@ Error reach_endpoint(Context& context, std::uint32_t endpoint) {
 }
 
 } // namespace
+
+void pause_between_attempts(Context& context) {
+    constexpr std::uint64_t pause_ns = 1'000'000;
+    wait_with_limit(context, end_of(pause_ns), [] { return false; });
+}
 
 std::vector<node::ProcessName> names_of(const Context& context,
                                         const std::vector<std::uint32_t>& endpoints) {
@@ -158,29 +172,26 @@ Error meet(Context& context, comm::Communicator& comm, int root, FindOther find,
 
 Error accept_at(Context& context, std::uint64_t port, std::uint64_t patience_ns, Meeting& found) {
     Ports& ports = context.ports;
-    const std::uint64_t limit = monotonic_ns() + patience_ns;
+    const std::uint64_t limit = end_of(patience_ns);
     const auto done = [&] { return ports.first_caller(port) != nullptr || !ports.is_open(port); };
-    while (true) {
-        const std::uint64_t now = monotonic_ns();
-        const std::uint64_t left = patience_ns == 0 ? 0 : limit > now ? limit - now : 1;
-        if (!wait_with_limit(context, left, done) && left <= 1) {
-            return fail(MPI_ERR_PORT, "nobody has connected within %.3f s",
-                        static_cast<double>(patience_ns) * 1e-9);
-        }
+    do {
+        wait_with_limit(context, limit, done);
         if (!ports.is_open(port)) {
             return fail(MPI_ERR_PORT, "the port was closed");
         }
         // (Another thread may have taken the caller.)
-        if (ports.first_caller(port) != nullptr && accept_first(context, port, found)) {
+        if (ports.first_caller(port) != nullptr && accept_first(context, port, limit, found)) {
             return {};
         }
-    }
+    } while (!is_over(limit));
+    return fail(MPI_ERR_PORT, "nobody has connected within %.3f s",
+                static_cast<double>(patience_ns) * 1e-9);
 }
 
-bool accept_first(Context& context, std::uint64_t port, Meeting& found) {
+bool accept_first(Context& context, std::uint64_t port, std::uint64_t limit, Meeting& found) {
     Ports& ports = context.ports;
     const Ports::Caller caller = ports.accept(port);
-    wait_with_limit(context, 0, [&] { return ports.word_of(caller) != Ports::Word::none; });
+    wait_with_limit(context, limit, [&] { return ports.word_of(caller) != Ports::Word::none; });
     const bool confirmed = ports.word_of(caller) == Ports::Word::confirmed;
     ports.forget(caller);
     found = {.endpoint = caller.endpoint, .context = caller.context};
@@ -188,6 +199,7 @@ bool accept_first(Context& context, std::uint64_t port, Meeting& found) {
 }
 
 Error knock_at(Context& context, const PortName& port, std::uint64_t patience_ns, Meeting& found) {
+    const std::uint64_t limit = end_of(patience_ns);
     std::vector<std::uint32_t> endpoint;
     if (port.process.world == node::world_number(context.rank.segment) &&
         port.process.rank >= context.rank.world_size) {
@@ -197,7 +209,7 @@ Error knock_at(Context& context, const PortName& port, std::uint64_t patience_ns
         return error;
     }
     found.endpoint = endpoint.front();
-    if (Error error = reach_endpoint(context, found.endpoint)) {
+    if (Error error = reach_endpoint(context, found.endpoint, limit)) {
         return error;
     }
     const coll::NewCommunicator taken =
@@ -208,18 +220,21 @@ Error knock_at(Context& context, const PortName& port, std::uint64_t patience_ns
     }
     Ports& ports = context.ports;
     const std::uint32_t token = ports.ask(found.endpoint, port.number, found.context);
-    transport::bridge::Bridge& bridge = *message::OtherWorlds::bridge(context.messages);
-    wait_with_limit(context, patience_ns, [&] {
-        return ports.state(token) != Ports::State::waits || bridge.has_left(found.endpoint);
+    wait_with_limit(context, limit, [&] {
+        return ports.state(token) != Ports::State::waits || ports.has_ended(found.endpoint);
+    });
+    wait_with_limit(context, 0, [&] {
+        return ports.state(token) != Ports::State::confirmed || ports.has_ended(found.endpoint);
     });
     const Ports::State state = ports.state(token);
-    const bool has_left = state == Ports::State::waits && bridge.has_left(found.endpoint);
+    const bool has_left = state <= Ports::State::confirmed && ports.has_ended(found.endpoint);
     ports.end(token);
     if (state == Ports::State::accepted) {
         return {};
     }
     coll::give_back(context.rank, taken);
     coll::give_back(context.rank, taken); // also the other root's share
+    coll::give_back_connecting(context.rank, taken);
     return has_left ? fail(MPI_ERR_PORT, "the port's process has ended")
            : state == Ports::State::refused
                ? fail(MPI_ERR_PORT, "there is no such port, or it has been closed")

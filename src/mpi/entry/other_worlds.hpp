@@ -43,9 +43,13 @@ Error meet(Context& context, comm::Communicator& comm, int root, FindOther find,
 // Ways to find the other side: at this process's port, or at another's. `patience_ns`: how long to
 // wait; 0: for ever.
 Error accept_at(Context& context, std::uint64_t port, std::uint64_t patience_ns, Meeting& found);
-// Accepts the port's first caller. False: it has withdrawn meanwhile.
-bool accept_first(Context& context, std::uint64_t port, Meeting& found);
+// Accepts the port's first caller. False: it has withdrawn meanwhile, or has not said that it is
+// still there before the time `limit`, ns; 0: there is none.
+bool accept_first(Context& context, std::uint64_t port, std::uint64_t limit, Meeting& found);
 Error knock_at(Context& context, const PortName& port, std::uint64_t patience_ns, Meeting& found);
+
+// A millisecond between attempts that others' work may delay. Messages and other threads go on.
+void pause_between_attempts(Context& context);
 
 // In MPI_Init of a spawned world: connects to the process that has spawned it. All ranks.
 Error meet_parent(Context& context);

@@ -1,5 +1,6 @@
 #include "mpi/entry/ports.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
@@ -27,8 +28,11 @@ constexpr std::uint32_t confirms = 2;
 
 struct PortAnswer {
     std::uint32_t token;
-    std::uint32_t accepted;
+    std::uint32_t what;
 };
+constexpr std::uint32_t refuses = 0;
+constexpr std::uint32_t offers = 1;
+constexpr std::uint32_t connects = 2;
 static_assert(sizeof(PortRequest) <= transport::inline_bytes);
 
 constexpr transport::Header header_of_port(transport::CellKind kind) {
@@ -84,7 +88,7 @@ bool Ports::close(std::uint64_t number) {
     const std::deque<Caller> callers = std::move(found->second);
     ports_.erase(found);
     for (const Caller& caller : callers) {
-        answer(caller, false);
+        answer(caller, refuses);
     }
     return true;
 }
@@ -101,8 +105,7 @@ const Ports::Caller* Ports::first_caller(std::uint64_t number) {
         return nullptr;
     }
     std::deque<Caller>& callers = found->second;
-    while (!callers.empty() &&
-           message::OtherWorlds::bridge(engine_)->has_left(callers.front().endpoint)) {
+    while (!callers.empty() && has_ended(callers.front().endpoint)) {
         callers.pop_front();
     }
     return !callers.empty() ? &callers.front() : nullptr;
@@ -113,23 +116,48 @@ Ports::Caller Ports::accept(std::uint64_t number) {
     const Caller caller = callers.front();
     callers.pop_front();
     accepted_[{caller.endpoint, caller.token}] = Word::none;
-    answer(caller, true);
+    answer(caller, offers);
     return caller;
 }
 
-Ports::Word Ports::word_of(const Caller& caller) {
-    const Word word = accepted_.at({caller.endpoint, caller.token});
-    return word == Word::none && message::OtherWorlds::bridge(engine_)->has_left(caller.endpoint)
-               ? Word::withdrawn
-               : word;
+Ports::Word Ports::word_of(const Caller& caller) const {
+    const auto found = accepted_.find({caller.endpoint, caller.token});
+    const Word word = found != accepted_.end() ? found->second : Word::withdrawn;
+    return word == Word::none && has_ended(caller.endpoint) ? Word::withdrawn : word;
 }
 
 void Ports::forget(const Caller& caller) {
-    accepted_.erase({caller.endpoint, caller.token});
+    const auto found = accepted_.find({caller.endpoint, caller.token});
+    if (found == accepted_.end()) {
+        return;
+    }
+    const bool is_late = found->second == Word::none && !has_ended(caller.endpoint);
+    accepted_.erase(found);
+    if (is_late) {
+        answer(caller, refuses);
+    }
 }
 
-void Ports::answer(const Caller& caller, bool accepted) {
-    const PortAnswer data = {.token = caller.token, .accepted = accepted ? 1U : 0U};
+bool Ports::has_ended(std::uint32_t endpoint) const {
+    const Rank& rank = engine_.rank();
+    if (endpoint >= rank.size) {
+        return message::OtherWorlds::bridge(engine_)->has_left(endpoint);
+    }
+    return rank.header().ended_ranks.load(std::memory_order_relaxed) != 0 &&
+           rank.segment.slot(endpoint).ended.load(std::memory_order_relaxed) != 0;
+}
+
+bool Ports::knows(const Caller& caller) const {
+    return accepted_.contains({caller.endpoint, caller.token}) ||
+           std::any_of(ports_.begin(), ports_.end(), [&](const auto& port) {
+               return std::any_of(port.second.begin(), port.second.end(), [&](const Caller& its) {
+                   return its.endpoint == caller.endpoint && its.token == caller.token;
+               });
+           });
+}
+
+void Ports::answer(const Caller& caller, std::uint32_t what) {
+    const PortAnswer data = {.token = caller.token, .what = what};
     engine_.tell(caller.endpoint, header_of_port(message::kind::port_answer), &data, sizeof data);
 }
 
@@ -158,13 +186,20 @@ void Ports::request_arrived(const transport::Arrival& arrival) {
     const auto request = message::payload_of<PortRequest>(arrival);
     const Caller caller = {
         .endpoint = arrival.sender, .token = request.token, .context = request.context};
-    if (const auto its = accepted_.find({caller.endpoint, caller.token});
-        its != accepted_.end() && request.what != asks) {
-        its->second = request.what == confirms ? Word::confirmed : Word::withdrawn;
+    const auto its = accepted_.find({caller.endpoint, caller.token});
+    if (request.what == confirms) {
+        const bool stands = its != accepted_.end() && its->second != Word::withdrawn;
+        if (stands) {
+            its->second = Word::confirmed;
+        }
+        answer(caller, stands ? connects : refuses);
         return;
     }
     const auto found = ports_.find(request.port);
-    if (request.what != asks) {
+    if (request.what == withdraws) {
+        if (its != accepted_.end() && its->second == Word::none) {
+            its->second = Word::withdrawn;
+        }
         if (found != ports_.end()) {
             std::erase_if(found->second, [&](const Caller& waiting) {
                 return waiting.endpoint == caller.endpoint && waiting.token == caller.token;
@@ -173,22 +208,26 @@ void Ports::request_arrived(const transport::Arrival& arrival) {
         return;
     }
     if (found == ports_.end()) {
-        answer(caller, false);
-        return;
+        answer(caller, refuses);
+    } else if (!knows(caller)) { // else its process is not sound
+        found->second.push_back(caller);
     }
-    found->second.push_back(caller);
 }
 
 void Ports::answer_arrived(const transport::Arrival& arrival) {
     const auto data = message::payload_of<PortAnswer>(arrival);
     const auto found = asked_.find(data.token);
-    if (found == asked_.end() || found->second.state != State::waits ||
-        found->second.endpoint != arrival.sender) {
+    if (found == asked_.end() || found->second.endpoint != arrival.sender) {
         return; // it was withdrawn
     }
-    found->second.state = data.accepted != 0 ? State::accepted : State::refused;
-    if (data.accepted != 0) {
+    State& state = found->second.state;
+    if (data.what == offers && state == State::waits) {
+        state = State::confirmed;
         tell(arrival.sender, confirms, found->second.port, data.token, 0);
+    } else if (data.what == connects && state == State::confirmed) {
+        state = State::accepted;
+    } else if (data.what == refuses && state != State::accepted) {
+        state = State::refused;
     }
 }
 

@@ -3,11 +3,12 @@
 // A port belongs to the process that has opened it, and is known by its name: the process and a
 // random number, by which nobody finds it who has not been told. Who connects sends a request with
 // the context for the messages by which the two roots then agree (Introduction in
-// intercommunicators.cpp); the request waits until the port's process accepts. The time of who
-// connects may be over just then, so it has the last word: it confirms, or has withdrawn.
+// intercommunicators.cpp); the request waits until the port's process accepts. The time of either
+// may be over just then. So who connects is only offered the connection, and confirms unless it has
+// withdrawn; the port's process then says that it stands, unless it has given up.
 //
-// Invariant: a request is answered once: accepted, or refused because there is no such port. An
-// accepted one is confirmed or withdrawn, unless its process ends.
+// Invariant: a connection stands for both sides or for none, unless a process ends. Who has
+// confirmed waits for the other's word, which comes soon: that one waits in a call.
 // Thread rule: under the rank's lock.
 #pragma once
 
@@ -57,19 +58,22 @@ class Ports {
 
     // Who has come first, and is still there; null: nobody.
     const Caller* first_caller(std::uint64_t number);
-    // Accepts that one. Its word comes soon: it waits in a call.
+    // Offers that one the connection. Its word comes soon if it is not stopped: it waits in a call.
     Caller accept(std::uint64_t number);
     enum class Word : std::uint8_t { none, confirmed, withdrawn };
-    Word word_of(const Caller& caller);
-    // The word has been heard, or is no longer awaited.
+    Word word_of(const Caller& caller) const;
+    // The word has been heard, or is no longer awaited: it is refused if it comes later.
     void forget(const Caller& caller);
 
     // Asks at a port; waits for the answer by state().
-    enum class State : std::uint8_t { waits, accepted, refused };
+    enum class State : std::uint8_t { waits, confirmed, accepted, refused };
     std::uint32_t ask(std::uint32_t endpoint, std::uint64_t number, std::uint32_t context);
     State state(std::uint32_t token) const { return asked_.at(token).state; }
     // The request is over; one that still waits is withdrawn.
     void end(std::uint32_t token);
+
+    // Whether the process has ended, or left MPI. Of this world: only the former.
+    bool has_ended(std::uint32_t endpoint) const;
 
   private:
     struct Asked {
@@ -84,7 +88,8 @@ class Ports {
               std::uint32_t context);
     void request_arrived(const transport::Arrival& arrival);
     void answer_arrived(const transport::Arrival& arrival);
-    void answer(const Caller& caller, bool accepted);
+    void answer(const Caller& caller, std::uint32_t what);
+    bool knows(const Caller& caller) const;
 
     message::Engine& engine_;
     std::map<std::uint64_t, std::deque<Caller>> ports_;

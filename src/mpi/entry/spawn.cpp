@@ -179,7 +179,8 @@ Error start_world(Context& context, void* arguments, Meeting& found) {
         return error;
     }
     Launcher::Request request;
-    Error error = context.launcher.ask(port.text(), words, request);
+    Error error = context.launcher.ask(
+        port.text(), words, [&] { pause_between_attempts(context); }, request);
     if (!error) {
         message::Engine& engine = context.messages;
         message::OtherWorlds::bridge(engine)->watch(request.connection);
@@ -193,7 +194,7 @@ Error start_world(Context& context, void* arguments, Meeting& found) {
                     return failed || ports.first_caller(port.number) != nullptr;
                 },
                 {.call = engine.current_call});
-            connected = !failed && accept_first(context, port.number, found);
+            connected = !failed && accept_first(context, port.number, 0, found);
         }
         message::OtherWorlds::bridge(engine)->forget(request.connection);
         context.launcher.end(request, connected);

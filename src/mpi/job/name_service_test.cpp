@@ -1,11 +1,16 @@
 #include "mpi/job/name_service.hpp"
 
+#include <cerrno>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "mpi.h"
+#include "mpi/job/local_socket.hpp"
 
 namespace warren::node {
 namespace {
@@ -41,6 +46,59 @@ TEST(NameService, PublishedNamesAreFoundUntilTheyAreNot) {
     EXPECT_EQ(class_of(others.publish(service, "another")), MPI_SUCCESS);
     EXPECT_EQ(class_of(NameService::look_up(service, found)), MPI_SUCCESS);
     EXPECT_EQ(found, "another");
+}
+
+// Those that ask more often than the service's process gets to answer.
+TEST(NameService, FullQueuesOfThoseThatAskAreTriedAgain) {
+    const std::string service = own_name("asked");
+    const std::string socket = "warren.name." + std::to_string(geteuid()) + "." + service;
+    const int listener = listen_at(socket, SOCK_SEQPACKET, 1);
+    ASSERT_GE(listener, 0);
+    std::vector<int> others;
+    int made = connect_to(socket, SOCK_SEQPACKET);
+    for (; made >= 0; made = connect_to(socket, SOCK_SEQPACKET)) {
+        others.push_back(made);
+    }
+    EXPECT_EQ(errno, EAGAIN);
+    std::thread answers([&] {
+        usleep(20'000);
+        for (std::size_t answered = 0; answered <= others.size();) {
+            if (const int asking = accept_own(listener); asking >= 0) {
+                send(asking, "port", 4, MSG_NOSIGNAL);
+                close(asking);
+                ++answered;
+            }
+        }
+    });
+    std::string found;
+    EXPECT_EQ(class_of(NameService::look_up(service, found)), MPI_SUCCESS);
+    EXPECT_EQ(found, "port");
+    answers.join();
+    for (const int descriptor : others) {
+        close(descriptor);
+    }
+    close(listener);
+}
+
+TEST(NameService, WhoAsksWaitsWhileThereIsNoDescriptorToAnswerWith) {
+    NameService names;
+    const std::string service = own_name("lacks");
+    EXPECT_EQ(class_of(names.publish(service, "port")), MPI_SUCCESS);
+    std::string found;
+    const int free = dup(0);
+    rlimit before;
+    getrlimit(RLIMIT_NOFILE, &before);
+    rlimit none = before;
+    none.rlim_cur = static_cast<rlim_t>(free) + 1; // one to ask, none to answer
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    close(free);
+    std::thread later([&] {
+        usleep(50'000);
+        setrlimit(RLIMIT_NOFILE, &before);
+    });
+    EXPECT_EQ(class_of(NameService::look_up(service, found)), MPI_SUCCESS);
+    EXPECT_EQ(found, "port");
+    later.join();
 }
 
 TEST(NameService, NamesEndWithTheirService) {

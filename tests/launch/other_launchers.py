@@ -143,14 +143,15 @@ def by_pmix(nodes, *arguments):
 
 @case
 def ranks_of_pmix_are_a_job():
-    # One node; two, by number and by name, one after the other and in turn.
-    for nodes in ("000", "4477", "abab"):
+    # One node; two, by number and by name, one after the other and in turn; some without a number.
+    for nodes, count in (("000", 1), ("4477", 2), ("abab", 2), ("0b", 2), ("0a", 1)):
         done, board = by_pmix(nodes)
         size = len(nodes)
         expect(all(code == 0 for _, _, code in done), (nodes, done))
         expect(sorted(output for output, _, _ in done) ==
                [f"rank {rank} of {size}: sum {size * (size - 1) // 2}\n" for rank in range(size)], (nodes, done))
         expect(all(f"{rank}-finalized" in board for rank in range(size)), board)
+        expect(sum("-warren-segment-" in name for name in board) == count, (nodes, board))
 
 
 @case
@@ -161,9 +162,19 @@ def an_abort_reaches_pmix():
 
 @case
 def a_missing_libpmix_is_named():
-    variables = {**os.environ, "PMIX_NAMESPACE": "job", "PMIX_RANK": "0", "LD_LIBRARY_PATH": ""}
+    with tempfile.TemporaryDirectory() as folder:
+        # (The machine may have a libpmix.)
+        (pathlib.Path(folder) / "libpmix.so.2").write_text("no library")
+        variables = {**os.environ, "PMIX_NAMESPACE": "job", "PMIX_RANK": "0", "LD_LIBRARY_PATH": folder}
+        done = subprocess.run([args.program], env=variables, capture_output=True, text=True, check=False)
+    expect(done.returncode != 0 and "libpmix can't be loaded" in done.stderr, done)
+
+
+@case
+def variables_of_a_pmix_that_is_gone_are_named():
+    variables = {**os.environ, "PMIX_NAMESPACE": "job", "PMIX_RANK": "0", "LD_LIBRARY_PATH": args.pmix}
     done = subprocess.run([args.program], env=variables, capture_output=True, text=True, check=False)
-    expect(done.returncode != 0 and "PMIx" in done.stderr, done)
+    expect(done.returncode != 0 and "unset PMIX_RANK" in done.stderr, done)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 /* A libpmix for tests: processes of one machine, whose board is the folder PMIX_NAMESPACE. The
-   variables PMIX_TEST_SIZE and PMIX_TEST_NODES (a letter per rank) say what a launcher would. */
+   variables PMIX_TEST_SIZE and PMIX_TEST_NODES say what a launcher would: ranks of a letter know
+   their node's name, those of a digit also its number (0 is a's). */
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -39,6 +41,12 @@ static void path_of(char* path, uint32_t rank, const char* key) {
 
 EXPORT int PMIx_Init(Process* self, void* info, size_t count) {
     (void)info, (void)count;
+    /* A thread that libpmix makes must not take the program's signals. */
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+    if (getenv("PMIX_TEST_SIZE") == NULL || !sigismember(&blocked, SIGUSR1))
+        return -1;
     memset(self, 0, sizeof *self);
     snprintf(self->name_space, sizeof self->name_space, "test");
     own_rank = self->rank = (uint32_t)atoi(getenv("PMIX_RANK"));
@@ -95,9 +103,12 @@ EXPORT int PMIx_Get(const Process* process, const char* key, const void* info, s
         made->data.number = (uint32_t)(nodes[process->rank] - '0');
         return found;
     }
-    if (strcmp(key, "pmix.hname") == 0 && nodes[process->rank] >= 'a') {
+    if (strcmp(key, "pmix.hname") == 0) {
+        char name[2] = {nodes[process->rank], 0};
+        if (name[0] < 'a')
+            name[0] = (char)(name[0] + 'a' - '0');
         made->type = is_string;
-        made->data.text = strndup(nodes + process->rank, 1);
+        made->data.text = strdup(name);
         return found;
     }
     char path[512];

@@ -4,7 +4,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <utility>
 
+#include "base/blocked_signals.hpp"
 #include "mpi.h"
 
 namespace warren::node {
@@ -101,6 +103,16 @@ struct PmixClient::Library {
         PmixValue* value = nullptr;
         return get(&process, key, nullptr, 0, &value) == pmix_success ? value : nullptr;
     }
+    bool find_text(std::uint32_t rank, const char* key, std::string& found) const {
+        PmixValue* const value = find(rank, key);
+        if (value == nullptr) {
+            return false;
+        }
+        const bool is_text = value->type == pmix_type::string && value->text != nullptr;
+        found = is_text ? value->text : "";
+        free_value(value);
+        return is_text;
+    }
     bool find_number(std::uint32_t rank, const char* key, std::uint32_t& found) const {
         PmixValue* const value = find(rank, key);
         if (value == nullptr) {
@@ -149,9 +161,17 @@ Error PmixClient::connect() {
     if (Error error = library_->load()) {
         return error;
     }
-    const int status = library_->init(&library_->self, nullptr, 0);
+    int status = pmix_success;
+    {
+        const BlockedSignals blocked; // signals are the program's, and not for libpmix's thread
+        status = library_->init(&library_->self, nullptr, 0);
+    }
     if (status != pmix_success) {
-        return library_->failed("PMIx_Init", status);
+        return fail(MPI_ERR_OTHER,
+                    "the launcher's PMIx (PMIX_RANK=%s) can't be reached: PMIx_Init: %s; start the "
+                    "program with Warren's mpiexec, or unset PMIX_RANK and the other variables "
+                    "PMIX_ to run one rank",
+                    std::getenv("PMIX_RANK"), library_->error_string(status));
     }
     library_->connected = true;
     if (!library_->find_number(pmix_all_ranks, "pmix.job.size", size_) || rank() >= size_) {
@@ -164,23 +184,24 @@ Error PmixClient::connect() {
 }
 
 Error PmixClient::nodes(std::vector<std::uint32_t>& node_of_rank) {
-    std::vector<std::string> names;
     node_of_rank.assign(size_, 0);
-    for (std::uint32_t at = 0; at < size_; ++at) {
-        if (library_->find_number(at, "pmix.nodeid", node_of_rank[at])) {
-            continue;
-        }
-        PmixValue* const name = library_->find(at, "pmix.hname");
-        if (name == nullptr || name->type != pmix_type::string) {
+    bool has_numbers = true;
+    for (std::uint32_t at = 0; at < size_ && has_numbers; ++at) {
+        has_numbers = library_->find_number(at, "pmix.nodeid", node_of_rank[at]);
+    }
+    // By names else, of all ranks: their places in a list have nothing to do with the numbers.
+    std::vector<std::string> names;
+    for (std::uint32_t at = 0; at < size_ && !has_numbers; ++at) {
+        std::string name;
+        if (!library_->find_text(at, "pmix.hname", name)) {
             return fail(MPI_ERR_OTHER, "the launcher's PMIx does not say on which node rank %u is",
                         at);
         }
-        const auto known = std::find(names.begin(), names.end(), name->text);
+        const auto known = std::find(names.begin(), names.end(), name);
         node_of_rank[at] = static_cast<std::uint32_t>(known - names.begin());
         if (known == names.end()) {
-            names.emplace_back(name->text);
+            names.push_back(std::move(name));
         }
-        free_value(name);
     }
     return {};
 }

@@ -169,7 +169,7 @@ static void handlers_that_close_files_during_a_fork(void) {
 
 /* freopen closes a file, and so ends the rank's locks of it. */
 static void locks_and_freopen(void) {
-    char name[] = "/tmp/warren-handlers-XXXXXX";
+    char name[] = "/tmp/a-warren-handlers-XXXXXX";
     int file = -1;
     if (world_rank == 0) {
         file = mkstemp(name);

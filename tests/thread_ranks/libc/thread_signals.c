@@ -262,7 +262,7 @@ static void timer_after_its_waiter(void) {
 
 /* Who asks for locks holds none. */
 static void locks_that_nobody_holds(void) {
-    char name[] = "/tmp/warren-locks-XXXXXX";
+    char name[] = "/tmp/a-warren-locks-XXXXXX";
     int file = -1;
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     if (world_rank == 0) {

@@ -104,6 +104,9 @@ class HandlePointer {
     HandlePointer& operator=(const HandlePointer&) = delete;
 
     Core* data() { return place_ != nullptr ? &handle_ : nullptr; }
+    // Whether the core has given a handle: a call that has failed may return MPI_SUCCESS, if its
+    // error handler says so.
+    bool made() const { return handle_ != before_; }
 
   private:
     Foreign* const place_;

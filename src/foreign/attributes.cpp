@@ -40,7 +40,7 @@ int create_keyval(AttributeOwner owner, int (*create)(CoreCopy*, CoreDelete*, in
     const int code = create(reinterpret_cast<CoreCopy*>(core_copy_function(copy)),
                             reinterpret_cast<CoreDelete*>(core_delete_function(remove)),
                             keyval != nullptr ? &made : nullptr, extra_state);
-    if (code == MPI_SUCCESS) {
+    if (made != unset) {
         hooks.adapt_keyval(made, owner, call_copy<Kind>, call_delete<Kind>);
         *keyval = foreign_keyval(made);
     }

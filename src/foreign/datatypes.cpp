@@ -116,7 +116,7 @@ WARREN_FOREIGN(int, Type_ub, (Datatype datatype, MPI_Aint* displacement)) {
     MPI_Aint extent = 0;
     const int code = core.Type_get_extent(handle::Datatype::core(datatype), &lower,
                                           displacement != nullptr ? &extent : nullptr);
-    if (code == MPI_SUCCESS) {
+    if (code == MPI_SUCCESS && displacement != nullptr) {
         *displacement = lower + extent;
     }
     return foreign_error(code);

@@ -23,7 +23,7 @@ template <typename Kind, typename Create, typename Function>
 int create_error_handler(Create create, Function* function, Errhandler* errhandler) {
     HandlePointer<handle::Errhandler, Way::out> errhandler_(errhandler);
     const int code = create(function, errhandler_.data());
-    if (code == MPI_SUCCESS) {
+    if (errhandler_.made()) {
         hooks.adapt_errhandler(*errhandler_.data(), call_error_handler<Kind>);
     }
     return foreign_error(code);

@@ -21,7 +21,7 @@ WARREN_FOREIGN(int, Op_create, (UserFunction * user_fn, int commute, Op* op)) {
     HandlePointer<handle::Op, Way::out> op_(op);
     const int code =
         core.Op_create(reinterpret_cast<MPI_User_function*>(user_fn), commute, op_.data());
-    if (code == MPI_SUCCESS) {
+    if (op_.made()) {
         hooks.adapt_op(*op_.data(), call_user_function);
     }
     return foreign_error(code);
@@ -31,7 +31,7 @@ WARREN_FOREIGN(int, Op_create_c, (UserFunction * user_fn, int commute, Op* op)) 
     HandlePointer<handle::Op, Way::out> op_(op);
     const int code =
         core.Op_create_c(reinterpret_cast<MPI_User_function_c*>(user_fn), commute, op_.data());
-    if (code == MPI_SUCCESS) {
+    if (op_.made()) {
         hooks.adapt_op(*op_.data(), call_user_function);
     }
     return foreign_error(code);

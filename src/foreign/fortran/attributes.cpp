@@ -72,7 +72,7 @@ void create_fortran_keyval(AttributeOwner owner, int (*create)(CoreCopy*, CoreDe
         create(reinterpret_cast<CoreCopy*>(reinterpret_cast<comm::Keyval::Copy>(copy)),
                reinterpret_cast<CoreDelete*>(reinterpret_cast<comm::Keyval::Delete>(remove)), &made,
                reinterpret_cast<void*>(static_cast<MPI_Aint>(*extra_state)));
-    if (code == MPI_SUCCESS) {
+    if (made != unset) { // an error handler may have turned a failure into MPI_SUCCESS
         hooks.adapt_keyval(made, owner, call_fortran_copy<Conversion, Value>,
                            call_fortran_delete<Conversion, Value>);
         *keyval = foreign_keyval(made);
@@ -82,11 +82,16 @@ void create_fortran_keyval(AttributeOwner owner, int (*create)(CoreCopy*, CoreDe
 
 // The number behind a found attribute of a communicator.
 MPI_Aint value_of_comm(int core_key, void* found) {
-    const bool predefined = core_key >= MPI_TAG_UB && core_key <= MPI_UNIVERSE_SIZE;
+    // (An error handler may have turned a failure into MPI_SUCCESS.)
+    const bool predefined =
+        found != nullptr && core_key >= MPI_TAG_UB && core_key <= MPI_UNIVERSE_SIZE;
     return predefined ? *static_cast<int*>(found) : number_of(found);
 }
 
 MPI_Aint value_of_window(int core_key, void* found) {
+    if (found == nullptr) {
+        return 0;
+    }
     switch (core_key) {
     case MPI_WIN_SIZE:
         return *static_cast<MPI_Aint*>(found);

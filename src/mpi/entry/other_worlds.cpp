@@ -1,5 +1,6 @@
 #include "mpi/entry/other_worlds.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 
@@ -16,6 +17,8 @@ namespace {
 
 // How long a port's process may be busy with the connections of others.
 constexpr std::uint64_t patience_to_reach_ns = 10'000'000'000;
+// How long a caller that was offered a connection has to answer, at least.
+constexpr std::uint64_t answer_patience_ns = 2'000'000'000;
 
 void change_members(Context& context, const comm::Communicator& communicator,
                     void (transport::bridge::Bridge::*change)(std::uint32_t)) {
@@ -191,7 +194,11 @@ Error accept_at(Context& context, std::uint64_t port, std::uint64_t patience_ns,
 bool accept_first(Context& context, std::uint64_t port, std::uint64_t limit, Meeting& found) {
     Ports& ports = context.ports;
     const Ports::Caller caller = ports.accept(port);
-    wait_with_limit(context, limit, [&] { return ports.word_of(caller) != Ports::Word::none; });
+    // A caller that comes at the end of the time gets some to answer, or it would find a port
+    // closed that is open.
+    const std::uint64_t answered =
+        limit == 0 ? 0 : std::max(limit, monotonic_ns() + answer_patience_ns);
+    wait_with_limit(context, answered, [&] { return ports.word_of(caller) != Ports::Word::none; });
     const bool confirmed = ports.word_of(caller) == Ports::Word::confirmed;
     ports.forget(caller);
     found = {.endpoint = caller.endpoint, .context = caller.context};

@@ -125,6 +125,9 @@ TEST_F(PortsTest, CallersThatHaveEndedAreNotThere) {
 
 // A process that is not sound asks again with a number that it has used.
 TEST_F(PortsTest, RequestsOfOneNumberCountOnce) {
+#ifdef WARREN_INVARIANTS
+    GTEST_SKIP() << "an engine with several ports, which count alike, breaks its invariant";
+#endif
     ask();
     Ports second(caller->engine); // counts from 1, too
     second.ask(0, port, its_context);

@@ -1,5 +1,6 @@
 #include "mpi/job/name_service.hpp"
 
+#include <atomic>
 #include <cerrno>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -85,17 +86,23 @@ TEST(NameService, WhoAsksWaitsWhileThereIsNoDescriptorToAnswerWith) {
     const std::string service = own_name("lacks");
     EXPECT_EQ(class_of(names.publish(service, "port")), MPI_SUCCESS);
     std::string found;
-    const int free = dup(0);
     rlimit before;
     getrlimit(RLIMIT_NOFILE, &before);
-    rlimit none = before;
-    none.rlim_cur = static_cast<rlim_t>(free) + 1; // one to ask, none to answer
-    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-    close(free);
+    // Begun before: a sanitizer looks at what a thread gets with descriptors of its own.
+    std::atomic<bool> lacks = false;
     std::thread later([&] {
+        while (!lacks) {
+            usleep(1'000);
+        }
         usleep(50'000);
         setrlimit(RLIMIT_NOFILE, &before);
     });
+    const int free = dup(0);
+    rlimit none = before;
+    none.rlim_cur = static_cast<rlim_t>(free) + 1; // one to ask, none to answer
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    close(free);
+    lacks = true;
     EXPECT_EQ(class_of(NameService::look_up(service, found)), MPI_SUCCESS);
     EXPECT_EQ(found, "port");
     later.join();

@@ -34,7 +34,7 @@ inline std::string temporary_file(const std::string& text) {
         }
     };
     static Files files;
-    std::string path = "/tmp/a_warren_image_test_XXXXXX";
+    std::string path = "/tmp/image_test_XXXXXX";
     const int descriptor = mkstemp(path.data());
     if (descriptor >= 0) {
         close(descriptor);

@@ -87,7 +87,7 @@ std::string nested_xml(int depth) {
 TEST_F(Api, refuses_objects_that_are_nested_beyond_reason) {
     setenv("HWLOC_LIBXML", "0", 1); // libxml has a limit of its own
     for (const int depth : {200, 300, 3000}) {
-        char path[] = "/tmp/a-warren-nested.XXXXXX";
+        char path[] = "/tmp/mpi-test-nested.XXXXXX";
         const int file = mkstemp(path);
         const std::string text = nested_xml(depth);
         ASSERT_EQ(write(file, text.data(), text.size()), static_cast<ssize_t>(text.size()));
@@ -129,7 +129,7 @@ TEST_F(Api, refuses_files_of_other_users) {
     if (geteuid() != 0) {
         GTEST_SKIP() << "only root can give a file away";
     }
-    char path[] = "/tmp/a-warren-api-test.XXXXXX";
+    char path[] = "/tmp/mpi-test-api-test.XXXXXX";
     const int file = mkstemp(path);
     ASSERT_GE(file, 0);
     ASSERT_EQ(warren_topology_save(topology_, path), 0);
@@ -144,7 +144,7 @@ TEST_F(Api, refuses_files_of_other_users) {
 }
 
 TEST_F(Api, reads_what_it_has_saved) {
-    char path[] = "/tmp/a-warren-api-test.XXXXXX";
+    char path[] = "/tmp/mpi-test-api-test.XXXXXX";
     close(mkstemp(path));
     ASSERT_EQ(warren_topology_save(topology_, path), 0);
     warren_topology* own = nullptr;

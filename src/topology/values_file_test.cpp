@@ -175,7 +175,7 @@ TEST(ValuesFile, OtherMachinesAreTold) {
 }
 
 TEST(ValuesFile, IsLookedForByTheMachinesKey) {
-    char folder[] = "/tmp/a-warren-values.XXXXXX";
+    char folder[] = "/tmp/mpi-test-values.XXXXXX";
     ASSERT_NE(mkdtemp(folder), nullptr);
     const std::string root = folder;
     ASSERT_EQ(setenv("XDG_CONFIG_HOME", folder, 1), 0);

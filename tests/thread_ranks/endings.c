@@ -202,7 +202,7 @@ static int do_poll(int rank, int argc, char** argv) {
     (void)argv;
     /* The first sleeps, and ends the others, which are always ready. */
     static char path[64];
-    snprintf(path, sizeof path, "/tmp/a-warren-endings.%d", (int)getpid());
+    snprintf(path, sizeof path, "/tmp/mpi-test-endings.%d", (int)getpid());
     if (rank == 0) {
         usleep(100 * 1000);
         puts("slept");

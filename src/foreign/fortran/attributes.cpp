@@ -114,9 +114,7 @@ int set_number(int (*set)(Handle, int, void*), Handle object, int core_key, MPI_
         return no_memory();
     }
     const int code = set(object, core_key, address);
-    if (code != MPI_SUCCESS) {
-        hooks.free_number(address);
-    }
+    hooks.free_number(address); // unless an attribute has it now
     return foreign_error(code);
 }
 

@@ -309,7 +309,7 @@ TEST(CommandLine, OptionsOfOtherLaunchersAreUnderstoodOrAnswered) {
 }
 
 TEST(CommandLine, ConfigurationFilesHaveAProgramPerLine) {
-    char name[] = "/tmp/a-warren-configfile-test-XXXXXX";
+    char name[] = "/tmp/mpi-test-configfile-test-XXXXXX";
     close(mkstemp(name));
     std::ofstream(name) << "# both\n-n 2 a x\n\n-n 3 \\\nb y\n";
     std::vector<std::string> words{"-l", "-configfile", name};

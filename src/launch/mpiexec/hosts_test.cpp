@@ -39,7 +39,7 @@ class Hostfile {
     const char* name() const { return name_; }
 
   private:
-    char name_[40] = "/tmp/a-warren-hostfile-test-XXXXXX";
+    char name_[40] = "/tmp/mpi-test-hostfile-test-XXXXXX";
 };
 
 std::string of_list(const std::string& list) {

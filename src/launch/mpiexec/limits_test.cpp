@@ -13,7 +13,7 @@ namespace {
 class System {
   public:
     System() {
-        char name[] = "/tmp/a-warren-limits.XXXXXX";
+        char name[] = "/tmp/mpi-test-limits.XXXXXX";
         root_ = mkdtemp(name);
         write("proc/loadavg", "0.10 0.20 0.30 3/400 1234");
         write("proc/sys/kernel/threads-max", "1000");

@@ -12,7 +12,7 @@ namespace {
 class Machine {
   public:
     Machine() {
-        char name[] = "/tmp/a-warren-nodes.XXXXXX";
+        char name[] = "/tmp/mpi-test-nodes.XXXXXX";
         root_ = mkdtemp(name);
     }
     Machine(const Machine&) = delete;

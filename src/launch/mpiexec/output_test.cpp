@@ -16,7 +16,7 @@ namespace {
 class Collected {
   public:
     Collected() {
-        char name[] = "/tmp/a-warren-output-test-XXXXXX";
+        char name[] = "/tmp/mpi-test-output-test-XXXXXX";
         descriptor_ = mkstemp(name);
         unlink(name);
     }

@@ -106,7 +106,7 @@ class Measured {
     Measured& operator=(const Measured&) = delete;
 
   private:
-    char path_[40] = "/tmp/a-warren-figure1.XXXXXX";
+    char path_[40] = "/tmp/mpi-test-figure1.XXXXXX";
 };
 
 TEST(Machine, ThePapersFourInequalitiesHoldFromEveryProcessor) {
@@ -362,7 +362,7 @@ TEST(Machine, ThreadsRegisterAndAskAtOnce) {
 
 // hwloc's synthetic descriptions know no such caches before 2.10.
 std::string xml_with_cache() {
-    char path[] = "/tmp/a-warren-cache.XXXXXX";
+    char path[] = "/tmp/mpi-test-cache.XXXXXX";
     const int file = mkstemp(path);
     EXPECT_GE(file, 0);
     std::string text = "<?xml version='1.0' encoding='UTF-8'?>\n<!DOCTYPE topology SYSTEM "
@@ -411,7 +411,7 @@ TEST(Machine, AMemorySideCacheCountsAmongEquals) {
 }
 
 TEST(Available, IsReadFromTheSystemsFiles) {
-    char folder[] = "/tmp/a-warren-available.XXXXXX";
+    char folder[] = "/tmp/mpi-test-available.XXXXXX";
     ASSERT_NE(mkdtemp(folder), nullptr);
     const std::string root = folder;
     const std::string node = root + "/sys/devices/system/node/node2";

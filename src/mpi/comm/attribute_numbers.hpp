@@ -25,7 +25,7 @@ class AttributeNumbers {
     // numbers change nothing.
     void retain(void* value);
     void release(void* value);
-    // Frees a number that no attribute stores, because setting it failed.
+    // Frees a number if no attribute stores it.
     void free_unused(void* value);
 
   private:

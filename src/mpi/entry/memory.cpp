@@ -20,7 +20,6 @@ namespace warren::mpi {
 
 namespace {
 
-constexpr const char* criteria_key = memory_criteria_key;
 constexpr const char* alignment_key = "mpi_minimum_memory_alignment";
 
 // A cache line at least: neighbours in it would slow down what one allocates memory here for.
@@ -90,7 +89,7 @@ Error load(const Functions*& functions) {
     }();
     if (!problem.empty()) {
         return fail(MPI_ERR_OTHER, "memory by attribute (info key %s) needs libwarren.so: %s",
-                    criteria_key, problem.c_str());
+                    memory_criteria_key, problem.c_str());
     }
     loaded.store(&found, std::memory_order_release);
     functions = &found;
@@ -131,7 +130,8 @@ class Criteria {
             return error;
         }
         if (functions_->parse(text, &criteria_) != WARREN_MEM_SUCCESS) {
-            return fail(MPI_ERR_INFO_VALUE, "info key %s: %s", criteria_key, functions_->error());
+            return fail(MPI_ERR_INFO_VALUE, "info key %s: %s", memory_criteria_key,
+                        functions_->error());
         }
         return {};
     }
@@ -153,7 +153,8 @@ Error allocate_by_attribute(const char* text, std::size_t bytes, std::size_t ali
     memory = criteria.functions().allocate(alignment, bytes, criteria.get());
     if (memory == nullptr) {
         return fail(errno == EINVAL ? MPI_ERR_INFO_VALUE : MPI_ERR_NO_MEM,
-                    "info key %s = \"%s\": %s", criteria_key, text, criteria.functions().error());
+                    "info key %s = \"%s\": %s", memory_criteria_key, text,
+                    criteria.functions().error());
     }
     return {};
 }
@@ -185,7 +186,7 @@ Error policy_of(const Criteria& criteria, PagePolicy& policy) {
     std::size_t count = 0;
     if (functions.ordering(nullptr, criteria.get(), node_limit, nodes, tiers, &count) !=
         WARREN_MEM_SUCCESS) {
-        return fail(MPI_ERR_INFO_VALUE, "info key %s: %s", criteria_key, functions.error());
+        return fail(MPI_ERR_INFO_VALUE, "info key %s: %s", memory_criteria_key, functions.error());
     }
     char text[1024];
     functions.text(criteria.get(), text, sizeof text, nullptr);
@@ -203,7 +204,7 @@ Error policy_of(const Criteria& criteria, PagePolicy& policy) {
 } // namespace
 
 const char* memory_criteria(const comm::Info* info) {
-    const std::string* criteria = info != nullptr ? info->find(criteria_key) : nullptr;
+    const std::string* criteria = info != nullptr ? info->find(memory_criteria_key) : nullptr;
     return criteria != nullptr ? criteria->c_str() : nullptr;
 }
 
@@ -220,7 +221,7 @@ Error place_pages(const char* text, void* pages, std::size_t bytes) {
             0 &&
         policy.mode != MPOL_PREFERRED) {
         return fail(MPI_ERR_OTHER, "info key %s = \"%s\": the system does not place memory: %s",
-                    criteria_key, text, std::strerror(errno));
+                    memory_criteria_key, text, std::strerror(errno));
     }
     return {};
 }

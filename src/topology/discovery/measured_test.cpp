@@ -32,7 +32,7 @@ class File {
     File& operator=(const File&) = delete;
 
   private:
-    char path_[40] = "/tmp/a-warren-measured.XXXXXX";
+    char path_[40] = "/tmp/mpi-test-measured.XXXXXX";
 };
 
 TEST(MeasuredValues, StandForOthers) {

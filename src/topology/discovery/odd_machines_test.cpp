@@ -56,7 +56,7 @@ class OddMachine : public testing::Test {
             << report.problem;
     }
 
-    char folder_[32] = "/tmp/a-warren-odd.XXXXXX";
+    char folder_[32] = "/tmp/mpi-test-odd.XXXXXX";
     warren_topology* topology_ = nullptr;
 };
 

@@ -79,7 +79,7 @@ static int status_of(pid_t child) {
 
 /* What goes by variables of the environment goes by the rank's. */
 static void variables(void) {
-    char folder[] = "/tmp/a-warren-arguments.XXXXXX";
+    char folder[] = "/tmp/mpi-test-arguments.XXXXXX";
     char path[200], *arguments[] = {"warren-tool", NULL};
     expect(mkdtemp(folder) != NULL);
     snprintf(path, sizeof path, "%s/warren-tool", folder);

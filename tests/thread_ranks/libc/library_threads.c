@@ -195,7 +195,7 @@ static void called_late(union sigval value) {
 static int end_with_timer(void) {
     int first = (int)getpid();
     MPI_Bcast(&first, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    snprintf(told, sizeof told, "/tmp/a-warren-timer.%d", first);
+    snprintf(told, sizeof told, "/tmp/mpi-test-timer.%d", first);
     if (world_rank == 0) {
         struct sigevent wanted = event();
         wanted.sigev_notify_function = called_late;

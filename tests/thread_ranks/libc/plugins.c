@@ -73,7 +73,7 @@ static void messages(const char* program, const char* library) {
     expect_error("/etc: cannot read file data: Is a directory");
     expect(dlopen("libnosuch.so.7", 0) == NULL);
     expect_error("libnosuch.so.7: invalid mode for dlopen(): Invalid argument");
-    snprintf(path, sizeof path, "/tmp/a-warren-plugin.%d.%d", (int)getpid(), world_rank);
+    snprintf(path, sizeof path, "/tmp/mpi-test-plugin.%d.%d", (int)getpid(), world_rank);
     FILE* file = fopen(path, "w");
     fputs("short", file);
     fflush(file);

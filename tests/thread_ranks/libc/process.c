@@ -33,7 +33,7 @@ static void locks(void) {
     int first = (int)getpid();
     char path[60];
     MPI_Bcast(&first, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    snprintf(path, sizeof path, "/tmp/a-warren-locks.%d", first);
+    snprintf(path, sizeof path, "/tmp/mpi-test-locks.%d", first);
     const long zero = 0;
     if (world_rank == 0) {
         const int made = open(path, O_CREAT | O_RDWR | O_TRUNC, 0600);
@@ -100,7 +100,7 @@ static void locks_of_several_descriptors(void) {
     int first = (int)getpid();
     char path[60];
     MPI_Bcast(&first, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    snprintf(path, sizeof path, "/tmp/a-warren-closes.%d", first);
+    snprintf(path, sizeof path, "/tmp/mpi-test-closes.%d", first);
     if (world_rank == 0) {
         close(open(path, O_CREAT | O_RDWR | O_TRUNC, 0600));
     }
@@ -296,7 +296,7 @@ int main(int argc, char** argv) {
     char path[60];
     int first = (int)getpid();
     MPI_Bcast(&first, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    snprintf(path, sizeof path, "/tmp/a-warren-ends.%d", first);
+    snprintf(path, sizeof path, "/tmp/mpi-test-ends.%d", first);
     const int file = open(path, O_CREAT | O_RDWR, 0600);
     if (world_rank == 0) {
         expect(lock_bytes(file, F_SETLK, F_WRLCK, 0, 100) == 0);

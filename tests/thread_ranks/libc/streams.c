@@ -144,7 +144,7 @@ int main(int argc, char** argv) {
     char path[100];
     int first = (int)getpid();
     MPI_Bcast(&first, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    snprintf(path, sizeof path, "/tmp/a-warren-streams.%d", first);
+    snprintf(path, sizeof path, "/tmp/mpi-test-streams.%d", first);
     if (world_rank == 0) {
         expect(mkfifo(path, 0600) == 0);
     }

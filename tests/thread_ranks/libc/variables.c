@@ -86,7 +86,7 @@ static void dates(void) {
     }
     together();
     expect(getdate_err == (world_rank % 2 == 0));
-    char path[] = "/tmp/a-warren-dates.XXXXXX";
+    char path[] = "/tmp/mpi-test-dates.XXXXXX";
     const int file = mkstemp(path);
     expect(dprintf(file, world_rank % 2 ? "%%d.%%m.%%Y\n" : "%%Y-%%m-%%d\n") > 0);
     close(file);

@@ -359,19 +359,24 @@ TEST(Bridge, DamagedFramesEndTheirConnectionOnly) {
     }
 }
 
+// Connects to a process of another world, which ends then.
+void outlive_another(World& one) {
+    {
+        World other;
+        one.bridge->retain(one.bridge->endpoint_of(other.name()));
+        const std::uint32_t back = other.bridge->endpoint_of(one.name());
+        other.bridge->send(back, header(1), nullptr, "hello", 5);
+        comes(one, other, [&] { return one.received.size() == 1; });
+    }
+    poll_for(one, patience);
+}
+
 TEST(BridgeDeathTest, EndOfAConnectedProcessEndsTheRank) {
     testing::GTEST_FLAG(death_test_style) = "threadsafe";
     EXPECT_EXIT(
         {
             World one({.lost_us = 0});
-            {
-                World other;
-                one.bridge->retain(one.bridge->endpoint_of(other.name()));
-                const std::uint32_t back = other.bridge->endpoint_of(one.name());
-                other.bridge->send(back, header(1), nullptr, "hello", 5);
-                comes(one, other, [&] { return one.received.size() == 1; });
-            }
-            poll_for(one, patience);
+            outlive_another(one);
         },
         testing::ExitedWithCode(1), "another world has ended");
 }
@@ -383,14 +388,7 @@ TEST(BridgeDeathTest, RankThatHasComeBackNoticesEndsOfConnectedProcesses) {
             World one({.lost_us = 0});
             one.bridge->leave();
             one.bridge->come_back();
-            {
-                World other;
-                one.bridge->retain(one.bridge->endpoint_of(other.name()));
-                const std::uint32_t back = other.bridge->endpoint_of(one.name());
-                other.bridge->send(back, header(1), nullptr, "hello", 5);
-                comes(one, other, [&] { return one.received.size() == 1; });
-            }
-            poll_for(one, patience);
+            outlive_another(one);
         },
         testing::ExitedWithCode(1), "another world has ended");
 }

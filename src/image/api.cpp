@@ -221,6 +221,10 @@ WARREN_API void warren_image_watch_exec(bool (*needs_fork)(), void (*prepare)())
     warren::image::libc::watch_exec(needs_fork, prepare);
 }
 
+WARREN_API void warren_image_run_commands_by(const warren::image::CommandFunctions* functions) {
+    warren::image::libc::run_commands_by(*functions);
+}
+
 WARREN_API pid_t warren_image_find_thread(bool (*accepts)(pid_t thread, int argument),
                                           int argument) {
     Image* image = warren::image::current_image();
@@ -251,15 +255,6 @@ WARREN_API int warren_image_duplicate_file(int from, int to, int flags) {
 
 WARREN_API int warren_image_control_file(int descriptor, int command, void* argument) {
     return warren::image::libc::fcntl_with(descriptor, command, argument);
-}
-
-WARREN_API int warren_image_poll(pollfd* descriptors, nfds_t count, int limit_ms) {
-    return warren::image::libc::poll(descriptors, count, limit_ms);
-}
-
-WARREN_API int warren_image_select(int count, fd_set* to_read, fd_set* to_write,
-                                   fd_set* exceptional, timeval* limit) {
-    return warren::image::libc::select(count, to_read, to_write, exceptional, limit);
 }
 
 WARREN_API std::FILE* warren_image_open_descriptor(int descriptor, const char* mode) {

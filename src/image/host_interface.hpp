@@ -3,14 +3,14 @@
 // Thread rule: warren_image_register_host once, before any image; the rest at any time.
 #pragma once
 
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <dlfcn.h>
-#include <poll.h>
 #include <pthread.h>
 #include <spawn.h>
-#include <sys/select.h>
+#include <sys/types.h>
 #include <threads.h>
 
 namespace warren::image {
@@ -22,6 +22,16 @@ struct HostFunctions {
     std::uint64_t reserve_bytes;
     int (*create_thread)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
     int (*find_object)(void*, dl_find_object*);
+};
+
+// The system's functions by which system, popen and pclose of programs run commands, or a host's.
+struct CommandFunctions {
+    int (*set_mask)(int how, const sigset_t* set, sigset_t* former);
+    int (*spawn)(pid_t* child, const char* path, const posix_spawn_file_actions_t* actions,
+                 const posix_spawnattr_t* attributes, char* const* arguments,
+                 char* const* environment);
+    pid_t (*fork)(); // for a child that executes a program
+    pid_t (*wait)(pid_t child, int* status, int options);
 };
 
 } // namespace warren::image
@@ -58,10 +68,6 @@ void warren_image_forget_files(unsigned first, unsigned last);
 int warren_image_close_file(int descriptor);
 int warren_image_duplicate_file(int from, int to, int flags);
 int warren_image_control_file(int descriptor, int command, void* argument);
-// poll and select of programs of images.
-int warren_image_poll(pollfd* descriptors, nfds_t count, int limit_ms);
-int warren_image_select(int count, fd_set* to_read, fd_set* to_write, fd_set* exceptional,
-                        timeval* limit);
 // fdopen and fclose of programs of images that bind nothing else.
 std::FILE* warren_image_open_descriptor(int descriptor, const char* mode);
 int warren_image_close_stream(std::FILE* stream);
@@ -69,6 +75,7 @@ int warren_image_close_stream(std::FILE* stream);
 // calling thread's image can start one by fork and exec only; `prepare`: in the child, before it
 // executes the command, maybe in its parent's memory.
 void warren_image_watch_exec(bool (*needs_fork)(), void (*prepare)());
+void warren_image_run_commands_by(const warren::image::CommandFunctions* functions);
 // From now on the loader keeps a descriptor of each file that it has read: keep(descriptor, true)
 // makes a copy that no program closes, or gives -1; keep(copy, false) closes it.
 void warren_image_keep_descriptors(int (*keep)(int descriptor, bool kept));

@@ -80,6 +80,9 @@ Error Image::find_and_load_library(const std::string& name, const Module* user, 
     if (Error error = find_library(name, chain, file)) {
         return error;
     }
+    if ((mode & RTLD_NOLOAD) != 0) { // not loaded, and that is no error
+        return {};
+    }
     if (Error error = load(file, module, mode)) {
         return error;
     }

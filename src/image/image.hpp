@@ -93,7 +93,8 @@ class Image {
     // Maps, relocates and constructs a library and what it needs, or counts one more use of it.
     // `mode` is that of dlopen.
     Error load_library(const std::string& path, Module*& module, int mode = host_mode);
-    // A library by its name, to be found as `user` (may be null) finds what it needs.
+    // A library by its name, to be found as `user` (may be null) finds what it needs. `module`
+    // stays as it is if the library exists, but is not loaded, and RTLD_NOLOAD asks for no more.
     Error find_and_load_library(const std::string& name, const Module* user, Module*& module,
                                 int mode = host_mode);
     // The library of a path that the image has; null: it doesn't.

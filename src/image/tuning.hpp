@@ -17,8 +17,6 @@ inline constexpr std::uint64_t longest_look_ns = 100'000'000;
 // The longest for objects that other processes use as well, or threads by another address: nobody
 // tells of their changes.
 inline constexpr std::uint64_t longest_shared_look_ns = 10'000'000;
-// Time, µs, between looks for the end of a child process.
-inline constexpr useconds_t child_look_us = 1000;
 
 // --- End of an image
 

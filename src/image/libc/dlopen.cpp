@@ -172,6 +172,11 @@ Error in_words_of_loader(const char* name, Error error) {
     return fail(record->error_class, "%s", text.c_str());
 }
 
+bool is_loaded(Image& image, const char* name) {
+    const std::lock_guard guard(image.load_lock());
+    return image.find_loaded(name) != nullptr;
+}
+
 } // namespace
 
 void* dlopen(const char* name, int flags) {
@@ -189,11 +194,11 @@ void* dlopen(const char* name, int flags) {
         return nullptr;
     }
     Module* module = nullptr;
-    if ((flags & RTLD_NOLOAD) != 0) {
-        const std::lock_guard guard(image.load_lock());
-        if (image.find_loaded(name) == nullptr) {
-            return nullptr;
+    if ((flags & RTLD_NOLOAD) != 0 && slash != nullptr && !is_loaded(image, name)) {
+        if (const std::string fault = fault_of_file(name); !fault.empty()) {
+            keep_message(fail(0, "%s: %s", name, fault.c_str()));
         }
+        return nullptr;
     }
     const Module* caller = address_table().find(__builtin_return_address(0));
     Error error = slash != nullptr ? image.load_library(name, module, flags)

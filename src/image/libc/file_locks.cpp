@@ -6,7 +6,9 @@
 #include <cstdlib>
 #include <dirent.h>
 #include <memory>
+#include <mutex>
 #include <unistd.h>
+#include <vector>
 
 #include "base/blocked_signals.hpp"
 #include "image/elf_file.hpp"
@@ -24,6 +26,59 @@ int of_open_file(int command) {
     default:
         return F_OFD_GETLK;
     }
+}
+
+// The files of which images of this process hold locks, once for each image.
+struct LockedFiles {
+    struct File {
+        dev_t device;
+        ino_t inode;
+        pid_t process; // in a child of fork, its parent's are known too
+    };
+    static bool same(const File& a, const File& b) {
+        return a.device == b.device && a.inode == b.inode;
+    }
+
+    std::mutex lock;
+    std::vector<File> all;
+};
+
+LockedFiles& locked_files() {
+    static LockedFiles& only = *new LockedFiles; // outlives everything
+    return only;
+}
+
+void note_locked(dev_t device, ino_t inode) {
+    const std::lock_guard guard(locked_files().lock);
+    locked_files().all.push_back({device, inode, ::getpid()});
+}
+
+void forget_locked(dev_t device, ino_t inode) {
+    std::vector<LockedFiles::File>& all = locked_files().all;
+    const std::lock_guard guard(locked_files().lock);
+    const auto found = std::find_if(all.begin(), all.end(), [&](const LockedFiles::File& one) {
+        return LockedFiles::same(one, {device, inode, 0});
+    });
+    if (found != all.end()) {
+        all.erase(found);
+    }
+}
+
+// The process of another image that has got locks of the file; 0: none is known. `is_noted`: so has
+// the calling one.
+pid_t other_locker(const struct stat& status, bool is_noted) {
+    const BlockedSignals blocked;
+    const std::lock_guard guard(locked_files().lock);
+    for (const LockedFiles::File& one : locked_files().all) {
+        if (!LockedFiles::same(one, {status.st_dev, status.st_ino, 0})) {
+            continue;
+        }
+        if (!is_noted || one.process != ::getpid()) {
+            return one.process;
+        }
+        is_noted = false;
+    }
+    return 0;
 }
 
 // The same file, by a description of its own. One that can be written takes both kinds of locks.
@@ -61,21 +116,43 @@ bool may_lock(int descriptor, int command, short type) {
 
 } // namespace
 
+FileLocks::Holder* FileLocks::find(const struct stat& status) {
+    const auto found = std::find_if(holders_.begin(), holders_.end(), [&](const Holder& one) {
+        return one.device == status.st_dev && one.inode == status.st_ino;
+    });
+    return found != holders_.end() ? &*found : nullptr;
+}
+
 int FileLocks::holder_of(int descriptor, const struct stat& status) {
     const BlockedSignals blocked;
     const std::lock_guard guard(lock_);
-    for (const Holder& holder : holders_) {
-        if (holder.device == status.st_dev && holder.inode == status.st_ino) {
-            return holder.descriptor;
-        }
+    if (const Holder* holder = find(status)) {
+        return holder->descriptor;
     }
     int made = open_again(descriptor);
     if (made >= 0) {
         made = ElfFile::keep_descriptor(made);
-        holders_.push_back({status.st_dev, status.st_ino, made});
+        holders_.push_back({status.st_dev, status.st_ino, made, false});
         count_.store(holders_.size(), std::memory_order_relaxed);
     }
     return made;
+}
+
+void FileLocks::note(const struct stat& status) {
+    const BlockedSignals blocked;
+    const std::lock_guard guard(lock_);
+    Holder* holder = find(status);
+    if (holder != nullptr && !holder->noted) {
+        holder->noted = true;
+        note_locked(status.st_dev, status.st_ino);
+    }
+}
+
+bool FileLocks::is_noted(const struct stat& status) {
+    const BlockedSignals blocked;
+    const std::lock_guard guard(lock_);
+    const Holder* holder = find(status);
+    return holder != nullptr && holder->noted;
 }
 
 int FileLocks::control(int descriptor, int command, struct flock& lock) {
@@ -97,17 +174,28 @@ int FileLocks::control(int descriptor, int command, struct flock& lock) {
         }
     }
     const int result = ::fcntl(holder, of_open_file(command), &asked);
+    if (command != F_GETLK && result == 0 && asked.l_type != F_UNLCK && S_ISREG(status.st_mode)) {
+        note(status);
+    }
     if (command == F_GETLK && result == 0) {
         if (asked.l_type == F_UNLCK) {
             lock.l_type = F_UNLCK;
         } else {
             lock = asked;
+            // The system doesn't know whose lock it is: another image's, if there is one.
+            const pid_t other = lock.l_pid == -1 && S_ISREG(status.st_mode)
+                                    ? other_locker(status, is_noted(status))
+                                    : 0;
+            lock.l_pid = other != 0 ? other : lock.l_pid;
         }
     }
     return result;
 }
 
 void FileLocks::end_locks(const Holder& holder) {
+    if (holder.noted) {
+        forget_locked(holder.device, holder.inode);
+    }
     // A child of fork has the description too, so closing would not end the locks.
     struct flock all {};
     all.l_type = F_UNLCK;

@@ -43,10 +43,15 @@ class FileLocks {
         dev_t device;
         ino_t inode;
         int descriptor;
+        bool noted; // it has held locks
     };
 
     // The descriptor that holds the locks of the regular file; -1: there is none left for it.
     int holder_of(int descriptor, const struct stat& status);
+    // A holder has got a lock.
+    void note(const struct stat& status);
+    bool is_noted(const struct stat& status);
+    Holder* find(const struct stat& status);
     static void end_locks(const Holder& holder);
 
     std::mutex lock_;

@@ -2,6 +2,7 @@
 // and exec in the child; exec in its own process would end all other images, and is refused.
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdarg>
 #include <fcntl.h>
 #include <pty.h>
@@ -11,12 +12,11 @@
 #include <utmp.h>
 
 #include "image/host.hpp"
+#include "image/host_interface.hpp"
 #include "image/image.hpp"
 #include "image/libc/functions.hpp"
 #include "image/libc/lent_environment.hpp"
 #include "image/libc/state.hpp"
-#include "image/tuning.hpp"
-#include "runtime/fibres/scheduler.hpp"
 
 namespace warren::image::libc {
 
@@ -46,6 +46,9 @@ struct ExecWatch {
 };
 ExecWatch exec_watch;
 
+CommandFunctions commands{
+    .set_mask = ::pthread_sigmask, .spawn = ::posix_spawn, .fork = ::fork, .wait = ::waitpid};
+
 void prepare_exec() {
     if (exec_watch.prepare != nullptr) {
         exec_watch.prepare();
@@ -70,8 +73,12 @@ ChildStreams own_streams() {
     return streams;
 }
 
+// `blocked`: signals that the shell blocks; null: those that its parent does.
 [[noreturn]] void become_shell(const char* const* arguments, char** environment,
-                               const ChildStreams& streams) {
+                               const ChildStreams& streams, const sigset_t* blocked) {
+    if (blocked != nullptr) {
+        ::pthread_sigmask(SIG_SETMASK, blocked, nullptr);
+    }
     for (int number = 0; number < 3; ++number) {
         const int from = streams[static_cast<std::size_t>(number)];
         if (from == number) {
@@ -84,14 +91,21 @@ ChildStreams own_streams() {
     ::_exit(127);
 }
 
-pid_t start_shell(const char* command, const ChildStreams& streams) {
+pid_t start_shell(const char* command, const ChildStreams& streams,
+                  const sigset_t* blocked = nullptr) {
     const char* const arguments[] = {"sh", "-c", command, nullptr};
     if (exec_watch.needs_fork != nullptr && exec_watch.needs_fork()) {
-        const pid_t child = ::fork();
+        const pid_t child = commands.fork();
         if (child == 0) {
-            become_shell(arguments, environment(), streams);
+            become_shell(arguments, environment(), streams, blocked);
         }
         return child;
+    }
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    if (blocked != nullptr) {
+        posix_spawnattr_setsigmask(&attributes, blocked);
+        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     }
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
@@ -102,9 +116,10 @@ pid_t start_shell(const char* command, const ChildStreams& streams) {
         }
     }
     pid_t child = -1;
-    const int error = posix_spawn(&child, "/bin/sh", &actions, nullptr,
-                                  const_cast<char* const*>(arguments), environment());
+    const int error = commands.spawn(&child, "/bin/sh", &actions, &attributes,
+                                     const_cast<char* const*>(arguments), environment());
     posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
     if (error != 0) {
         errno = error;
         return -1;
@@ -114,19 +129,71 @@ pid_t start_shell(const char* command, const ChildStreams& streams) {
 
 int wait_for(pid_t child) {
     int status = -1;
-    if (fibre::Scheduler::current() != nullptr) {
-        // Others run meanwhile.
-        while (waitpid(child, &status, WNOHANG) == 0) {
-            libc::usleep(child_look_us);
-        }
-        return status;
-    }
-    while (waitpid(child, &status, 0) < 0) {
+    while (commands.wait(child, &status, 0) < 0) {
         if (errno != EINTR) {
             return -1;
         }
     }
     return status;
+}
+
+// As the C library: a handler of SIGCHLD that waits for any child comes later, and doesn't take the
+// command's end from system().
+class NoEndsOfChildren {
+  public:
+    NoEndsOfChildren() {
+        sigset_t set;
+        sigemptyset(&set);
+        sigaddset(&set, SIGCHLD);
+        commands.set_mask(SIG_BLOCK, &set, &before_);
+    }
+    ~NoEndsOfChildren() {
+        const int error = errno;
+        commands.set_mask(SIG_SETMASK, &before_, nullptr);
+        errno = error;
+    }
+    NoEndsOfChildren(const NoEndsOfChildren&) = delete;
+    NoEndsOfChildren& operator=(const NoEndsOfChildren&) = delete;
+
+    const sigset_t* before() const { return &before_; }
+
+  private:
+    sigset_t before_{};
+};
+
+} // namespace
+
+namespace {
+
+// No signal comes while the locks are held: a handler that forks or closes files would wait for
+// them. The child blocks what the program believes to have blocked.
+pid_t fork_with_locks(Image& image) {
+    LibcState& state = image.libc_state();
+    sigset_t of_program;
+    sigset_t before;
+    sigset_t all;
+    sigfillset(&all);
+    commands.set_mask(SIG_BLOCK, nullptr, &of_program);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    state.lock_for_fork();
+    image.lock_for_fork();
+    libc::lock_time_zone();
+    libc::lock_notices();
+    const pid_t child = ::fork();
+    const int error = errno;
+    libc::unlock_notices();
+    libc::unlock_time_zone();
+    if (child == 0) {
+        state.renew_locks();
+        image.renew_locks();
+        libc::renew_environment_lock();
+    } else {
+        image.unlock_after_fork();
+        state.unlock_after_fork();
+    }
+    ::pthread_sigmask(SIG_SETMASK, child == 0 ? &of_program : &before, nullptr);
+    errno = error;
+    return child;
 }
 
 } // namespace
@@ -143,23 +210,8 @@ pid_t fork() {
             handler->prepare();
         }
     }
-    LibcState& state = image->libc_state();
-    state.lock_for_fork();
-    image->lock_for_fork();
-    libc::lock_time_zone();
-    libc::lock_notices();
-    const pid_t child = ::fork();
+    const pid_t child = fork_with_locks(*image);
     const int error = errno;
-    libc::unlock_notices();
-    libc::unlock_time_zone();
-    if (child == 0) {
-        state.renew_locks();
-        image->renew_locks();
-        libc::renew_environment_lock();
-    } else {
-        image->unlock_after_fork();
-        state.unlock_after_fork();
-    }
     for (const ForkHandler& handler : handlers) {
         const auto function = child == 0 ? handler.child : handler.parent;
         if (function != nullptr) {
@@ -213,12 +265,13 @@ int pthread_atfork(void (*prepare)(), void (*parent)(), void (*child)()) {
     return libc::register_atfork(prepare, parent, child, nullptr);
 }
 
-// As the C library's, but that it ignores no signals meanwhile: they are the process's.
+// As the C library's, but that it ignores no SIGINT and SIGQUIT meanwhile, which are the process's.
 int system(const char* command) {
     if (command == nullptr) {
         return 1; // there is a shell
     }
-    const pid_t child = start_shell(command, own_streams());
+    const NoEndsOfChildren blocked;
+    const pid_t child = start_shell(command, own_streams(), blocked.before());
     return child < 0 ? -1 : wait_for(child);
 }
 
@@ -265,6 +318,10 @@ int pclose(std::FILE* stream) {
 
 void watch_exec(bool (*needs_fork)(), void (*prepare)()) {
     exec_watch = {.needs_fork = needs_fork, .prepare = prepare};
+}
+
+void run_commands_by(const CommandFunctions& functions) {
+    commands = functions;
 }
 
 int execute(const char* path, char* const* arguments, char* const* environment) {

@@ -43,7 +43,8 @@ extern "C" int __underflow(std::FILE* stream); // NOLINT(readability-identifier-
 
 namespace warren::image {
 class LibcState;
-}
+struct CommandFunctions;
+} // namespace warren::image
 
 namespace warren::image::libc {
 
@@ -354,6 +355,7 @@ std::FILE* popen(const char* command, const char* mode);
 int pclose(std::FILE* stream);
 // What the host has to do about commands (image/host_interface.hpp); once, before there are images.
 void watch_exec(bool (*needs_fork)(), void (*prepare)());
+void run_commands_by(const CommandFunctions& functions); // image/host_interface.hpp
 // execve of a path of the program's, after what the host has to do. Allocates nothing.
 int execute(const char* path, char* const* arguments, char* const* environment);
 int execv(const char* path, char* const* arguments);
@@ -402,6 +404,7 @@ int vwscanf(const wchar_t* format, va_list arguments);
 std::FILE* keep_stream(std::FILE* stream);
 std::FILE* fdopen(int descriptor, const char* mode);
 std::FILE* tmpfile();
+std::FILE* freopen(const char* path, const char* mode, std::FILE* stream);
 std::FILE* fmemopen(void* memory, std::size_t bytes, const char* mode);
 std::FILE* open_memstream(char** text, std::size_t* bytes);
 std::FILE* open_wmemstream(wchar_t** text, std::size_t* count);

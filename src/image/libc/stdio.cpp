@@ -192,6 +192,14 @@ std::FILE* tmpfile() {
     return keep(std::tmpfile());
 }
 
+// The C library closes the stream's file before it opens the other.
+std::FILE* freopen(const char* path, const char* mode, std::FILE* stream) {
+    if (stream != nullptr && fileno(stream) >= 0) {
+        before_closing(fileno(stream));
+    }
+    return std::freopen(path, mode, stream);
+}
+
 std::FILE* fmemopen(void* memory, std::size_t bytes, const char* mode) {
     return keep(::fmemopen(memory, bytes, mode));
 }

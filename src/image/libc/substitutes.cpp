@@ -225,6 +225,8 @@ const Substitute substitutes[] = {
     {"forkpty", erase(libc::forkpty)},
     {"fread", erase(libc::Reader<::fread>::call)},
     {"fread_unlocked", erase(libc::Reader<::fread_unlocked>::call)},
+    {"freopen", erase(libc::freopen)},
+    {"freopen64", erase(libc::freopen)},
     {"fscanf", erase(libc::fscanf)},
     {"fwscanf", erase(libc::fwscanf)},
     {"gamma", erase(libc::lgamma)},

@@ -1,5 +1,6 @@
 #include "launch/host/actions.hpp"
 
+#include <cstdint>
 #include <cstdlib>
 
 namespace warren::launch {
@@ -25,6 +26,62 @@ bool is_ignored(const struct sigaction& action) {
     return (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == SIG_IGN;
 }
 
+namespace {
+
+// The innermost handler. Who left it by siglongjmp is above on the stack, which grows downwards, or
+// has the signal unblocked again. Fibres have their own.
+struct RunningHandler {
+    std::uintptr_t frame = 0; // its beginning, on the stack of what it has interrupted; 0: none
+    int number = 0;           // blocked while it runs; 0: not so
+};
+thread_local RunningHandler running_handler;
+
+bool is_blocked(int number) {
+    sigset_t set;
+    return pthread_sigmask(SIG_BLOCK, nullptr, &set) == 0 && sigismember(&set, number) == 1;
+}
+
+bool is_on_signal_stack() {
+    stack_t stack{};
+    return sigaltstack(nullptr, &stack) == 0 && (stack.ss_flags & SS_ONSTACK) != 0;
+}
+
+[[gnu::always_inline]] inline std::uintptr_t frame_address() {
+    return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+}
+
+class InHandler {
+  public:
+    explicit InHandler(int number) : before_(running_handler) {
+        if (!is_on_signal_stack()) {
+            running_handler = {.frame = frame_address(), .number = is_blocked(number) ? number : 0};
+        }
+    }
+    ~InHandler() { running_handler = before_; }
+    InHandler(const InHandler&) = delete;
+    InHandler& operator=(const InHandler&) = delete;
+
+  private:
+    const RunningHandler before_;
+};
+
+} // namespace
+
+bool is_in_handler() {
+    if (running_handler.frame != 0 &&
+        (frame_address() > running_handler.frame ||
+         (running_handler.number != 0 && !is_blocked(running_handler.number)))) {
+        running_handler = {};
+    }
+    return running_handler.frame != 0 || is_on_signal_stack();
+}
+
+void note_unblocking() {
+    if (running_handler.number != 0 && !is_blocked(running_handler.number)) {
+        running_handler.number = 0;
+    }
+}
+
 void run_handler(struct sigaction& action, int number, siginfo_t* information, void* context) {
     const struct sigaction own = action;
     if ((own.sa_flags & static_cast<int>(SA_RESETHAND)) != 0) {
@@ -42,6 +99,7 @@ void run_handler(struct sigaction& action, int number, siginfo_t* information, v
         sigaddset(&itself, number);
         pthread_sigmask(SIG_UNBLOCK, &itself, nullptr);
     }
+    const InHandler in_handler(number);
     if ((own.sa_flags & SA_SIGINFO) != 0) {
         own.sa_sigaction(number, information, context);
     } else {

@@ -44,6 +44,11 @@ bool is_ignored(const struct sigaction& action);
 // Runs a program's handler, with the signals blocked that it has asked for; before that, forgets it
 // if that is wanted once only.
 void run_handler(struct sigaction& action, int number, siginfo_t* information, void* context);
+// Whether the calling thread runs a handler, so that it can't give way to other fibres: it may have
+// interrupted the scheduler, and the kernel blocks signals meanwhile.
+bool is_in_handler();
+// A handler of the calling thread has unblocked signals itself, and goes on.
+void note_unblocking();
 // The default action, for the process.
 void take_default(int number);
 

@@ -19,6 +19,7 @@
 #include "image/host_interface.hpp"
 #include "launch/host/actions.hpp"
 #include "launch/host/fibre_signals.hpp"
+#include "launch/host/interrupted_calls.hpp"
 #include "launch/host/ranks.hpp"
 #include "launch/host/signals.hpp"
 #include "launch/host/standard_streams.hpp"
@@ -125,12 +126,14 @@ class HeldChildren {
 
 std::unique_ptr<Children[]> children_of_ranks;
 std::uint32_t rank_count = 0;
+pid_t host_process = 0;
 std::atomic<int> being_made{0}; // children of fibres that are in no list yet
 
-// Null: the caller belongs to no rank, or is a child of fork.
+// Null: the caller belongs to no rank, or is a child of fork. A thread that the program has made
+// has the same children.
 Children* children_of_caller() {
     const std::uint32_t rank = rank_of_thread();
-    return rank < rank_count && warren_fibre_is_one() ? &children_of_ranks[rank] : nullptr;
+    return rank < rank_count && getpid() == host_process ? &children_of_ranks[rank] : nullptr;
 }
 
 pid_t note(pid_t pid) {
@@ -178,10 +181,18 @@ pid_t make_child() {
     return note(child);
 }
 
-// As fork, but that it calls no handlers.
+// As fork, but that it calls no handlers. The child blocks what the caller does before a signal can
+// come to it.
 pid_t make_child_for_exec() {
     ++being_made;
-    return note(fork());
+    const sigset_t of_caller = signals_blocked_by_caller();
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const pid_t child = fork();
+    pthread_sigmask(SIG_SETMASK, child == 0 ? &of_caller : &before, nullptr);
+    return note(child);
 }
 
 // File actions for a child whose parent gives none: the child inherits the rank's own 0, 1 and 2.
@@ -260,6 +271,15 @@ class Polling {
     Polling(const Polling&) = delete;
     Polling& operator=(const Polling&) = delete;
 
+    // Handlers run: one may leave the wait by siglongjmp.
+    Handled act(SignalWait& wait) {
+        --children_.polls;
+        signal_ended_children();
+        const Handled handled = wait.act();
+        ++children_.polls;
+        return handled;
+    }
+
   private:
     Children& children_;
 };
@@ -303,25 +323,66 @@ pid_t look_at_all(Children& own, pid_t group, Look look) {
     return index == 0 || !has_some ? -1 : 0;
 }
 
-// Asks look(pid), which never sleeps, of the rank's children that are wanted until one has
-// something to say, or an error.
+// Asks look(pid), which never sleeps, of the rank's children that are wanted.
 template <typename Look>
-pid_t look_for(Children& own, const Wanted& wanted, bool waits, Look look) {
-    constexpr std::uint64_t first_ns = 50'000;
-    constexpr std::uint64_t longest_ns = 5'000'000;
-    const Polling polling(own);
-    for (std::uint64_t pause_ns = first_ns;; pause_ns = std::min(2 * pause_ns, longest_ns)) {
-        const pid_t said =
-            wanted.child != 0 ? look(wanted.child) : look_at_all(own, wanted.group, look);
-        if (said != 0) {
+pid_t look_once(Children& own, const Wanted& wanted, Look look) {
+    return wanted.child != 0 ? look(wanted.child) : look_at_all(own, wanted.group, look);
+}
+
+constexpr std::uint64_t first_child_look_ns = 50'000;
+constexpr std::uint64_t longest_child_look_ns = 5'000'000;
+
+// The same until one has something to say, or an error, which may be a handler's interruption.
+template <typename Look>
+pid_t look_in_fibre(RankSignals& signals, Children& own, const Wanted& wanted, Look look) {
+    SignalWait wait(signals, SignalWait::Kind::for_other, nullptr);
+    Polling polling(own);
+    std::uint64_t pause_ns = first_child_look_ns;
+    Handled handled = Handled::none;
+    while (true) {
+        if (const pid_t said = look_once(own, wanted, look)) {
             return said;
         }
-        if (!waits) {
-            return 0;
+        if (handled == Handled::interrupt) {
+            errno = EINTR;
+            return -1;
         }
-        signal_ended_children();
-        warren_fibre_sleep_until(monotonic_ns() + pause_ns);
+        handled = polling.act(wait);
+        if (handled == Handled::none) {
+            wait.sleep(monotonic_ns() + pause_ns);
+            pause_ns = std::min(2 * pause_ns, longest_child_look_ns);
+        }
     }
+}
+
+template <typename Look>
+pid_t look_in_thread(Children& own, const Wanted& wanted, Look look) {
+    const std::uint32_t interruptions = interruptions_of_thread();
+    std::uint64_t pause_ns = first_child_look_ns;
+    while (true) {
+        const bool is_interrupted = interruptions_of_thread() != interruptions;
+        if (const pid_t said = look_once(own, wanted, look)) {
+            return said;
+        }
+        if (is_interrupted) {
+            errno = EINTR;
+            return -1;
+        }
+        const timespec pause{.tv_sec = 0, .tv_nsec = static_cast<long>(pause_ns)};
+        nanosleep(&pause, nullptr);
+        pause_ns = std::min(2 * pause_ns, longest_child_look_ns);
+    }
+}
+
+template <typename Look>
+pid_t look_for(Children& own, const Wanted& wanted, bool waits, Look look) {
+    if (!waits) {
+        const Polling polling(own);
+        return look_once(own, wanted, look);
+    }
+    RankSignals* signals = is_in_handler() ? nullptr : signals_of_caller();
+    return signals != nullptr ? look_in_fibre(*signals, own, wanted, look)
+                              : look_in_thread(own, wanted, look);
 }
 
 pid_t fibre_waits_once_for(pid_t pid, int* status, int options, rusage* usage) {
@@ -345,6 +406,11 @@ pid_t fibre_waits_once_for(pid_t pid, int* status, int options, rusage* usage) {
         }
     }
     return said;
+}
+
+// Also when the rank wants to hear of no ends.
+pid_t wait_for_command(pid_t pid, int* status, int options) {
+    return fibre_waits_once_for(pid, status, options, nullptr);
 }
 
 pid_t fibre_waits_for(pid_t pid, int* status, int options, rusage* usage) {
@@ -462,7 +528,13 @@ std::span<const warren_image_binding> child_bindings() {
 }
 
 void prepare_children(std::uint32_t ranks) {
+    static const image::CommandFunctions commands{.set_mask = set_signal_mask,
+                                                  .spawn = spawn,
+                                                  .fork = make_child_for_exec,
+                                                  .wait = wait_for_command};
+    warren_image_run_commands_by(&commands);
     rank_count = ranks;
+    host_process = getpid();
     children_of_ranks = std::make_unique<Children[]>(ranks);
 }
 

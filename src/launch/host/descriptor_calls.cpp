@@ -26,7 +26,9 @@
 #include <unistd.h>
 #include <vector>
 
+#include "base/futex.hpp"
 #include "image/host_interface.hpp"
+#include "launch/host/fibre_waits.hpp"
 #include "launch/host/standard_streams.hpp"
 
 // The C library's, which ends a program that would overrun its memory.
@@ -153,9 +155,8 @@ class PollList {
 
     pollfd* list() { return real_.empty() ? given_ : real_.data(); }
 
-    int ask(int limit_ms) { return warren_image_poll(list(), count_, limit_ms); }
     int ask(const timespec* limit, const sigset_t* blocked) {
-        return ppoll(list(), count_, limit, blocked);
+        return poll_in_fibre(list(), count_, limit, blocked);
     }
 
   private:
@@ -165,7 +166,10 @@ class PollList {
 };
 
 int poll_some(pollfd* descriptors, nfds_t count, int limit_ms) {
-    return PollList(descriptors, count).ask(limit_ms);
+    constexpr int ms_of_s = 1000;
+    constexpr long ns_of_ms = 1'000'000;
+    const timespec limit{.tv_sec = limit_ms / ms_of_s, .tv_nsec = limit_ms % ms_of_s * ns_of_ms};
+    return PollList(descriptors, count).ask(limit_ms >= 0 ? &limit : nullptr, nullptr);
 }
 
 int poll_and_block(pollfd* descriptors, nfds_t count, const timespec* limit,
@@ -267,18 +271,44 @@ int select_by(int count, fd_set* to_read, fd_set* to_write, fd_set* exceptional,
     return result;
 }
 
+// As the system's, it leaves in `limit` what is left of it.
 int select_some(int count, fd_set* to_read, fd_set* to_write, fd_set* exceptional, timeval* limit) {
-    return select_by(count, to_read, to_write, exceptional,
-                     [&](int real_count, fd_set* first, fd_set* second, fd_set* third) {
-                         return warren_image_select(real_count, first, second, third, limit);
-                     });
+    constexpr long us_of_s = 1'000'000;
+    constexpr std::uint64_t ns_of_us = 1000;
+    if (limit != nullptr && (limit->tv_sec < 0 || limit->tv_usec < 0)) {
+        errno = EINVAL;
+        return -1;
+    }
+    timespec time{};
+    if (limit != nullptr) {
+        time = {.tv_sec = limit->tv_sec + limit->tv_usec / us_of_s,
+                .tv_nsec = limit->tv_usec % us_of_s * static_cast<long>(ns_of_us)};
+    }
+    const std::uint64_t begin_ns = monotonic_ns();
+    const int result =
+        select_by(count, to_read, to_write, exceptional,
+                  [&](int real_count, fd_set* first, fd_set* second, fd_set* third) {
+                      return select_in_fibre(real_count, first, second, third,
+                                             limit != nullptr ? &time : nullptr, nullptr);
+                  });
+    if (limit != nullptr) {
+        const auto took_us = static_cast<std::int64_t>((monotonic_ns() - begin_ns) / ns_of_us);
+        const std::int64_t most_us = INT64_MAX / us_of_s; // else the time stays as it is
+        if (time.tv_sec < most_us) {
+            const std::int64_t asked_us =
+                time.tv_sec * us_of_s + time.tv_nsec / static_cast<long>(ns_of_us);
+            const std::int64_t left_us = std::max<std::int64_t>(asked_us - took_us, 0);
+            *limit = {.tv_sec = left_us / us_of_s, .tv_usec = left_us % us_of_s};
+        }
+    }
+    return result;
 }
 
 int select_and_block(int count, fd_set* to_read, fd_set* to_write, fd_set* exceptional,
                      const timespec* limit, const sigset_t* blocked) {
     return select_by(count, to_read, to_write, exceptional,
                      [&](int real_count, fd_set* first, fd_set* second, fd_set* third) {
-                         return pselect(real_count, first, second, third, limit, blocked);
+                         return select_in_fibre(real_count, first, second, third, limit, blocked);
                      });
 }
 

@@ -16,6 +16,7 @@
 #include "launch/host/actions.hpp"
 #include "launch/host/children.hpp"
 #include "launch/host/crash.hpp"
+#include "launch/host/passed_signals.hpp"
 #include "launch/host/ranks.hpp"
 #include "runtime/fibres/api.hpp"
 
@@ -32,16 +33,28 @@ constexpr Mask bit(int number) {
 // Further instances of a real-time signal are lost, as beyond a process's RLIMIT_SIGPENDING.
 constexpr std::size_t longest_queue = 64;
 
+// How long a fibre sleeps before it looks whether a child has ended or, in a handler, whether a
+// signal has come.
+constexpr std::uint64_t first_look_ns = 20'000;
+constexpr std::uint64_t longest_look_ns = 2'000'000;
+
+} // namespace
+
 // All zeros at first: the pages of ranks without pending signals take no memory.
 struct RankSignals {
     std::atomic<bool> locked;
     Mask blocked;
     Mask awaited; // by sigwait and its kin
     bool waits;   // so signals are its own fibre's to take
+    bool waits_for_any;
     Mask blocked_before_wait;
-    std::uint32_t pending;
-    siginfo_t queue[longest_queue]; // in the order in which they have come
+    pid_t calling; // the thread in which the fibre waits in a call of the kernel; 0: it doesn't
+    std::atomic<std::uint32_t> arrived; // counts those that came while it waited
+    std::atomic<std::uint32_t> pending; // changes while it is held
+    siginfo_t queue[longest_queue];     // in the order in which they have come
 };
+
+namespace {
 
 struct FibreSignals {
     std::uint32_t ranks = 0;
@@ -74,15 +87,6 @@ class Held {
     const BlockedSignals blocked_; // restored after the lock is given back
 };
 
-// Null: the caller is no fibre, or in a child of fork, whose signals are the kernel's.
-RankSignals* signals_of_caller() {
-    const std::uint32_t rank = rank_of_thread();
-    return rank < fibre_signals().ranks && warren_fibre_is_one() &&
-                   getpid() == fibre_signals().process
-               ? &fibre_signals().all[rank]
-               : nullptr;
-}
-
 Mask mask_of(const sigset_t& set) {
     Mask mask = 0;
     for (int number = 1; number < NSIG; ++number) {
@@ -100,6 +104,13 @@ sigset_t set_of(Mask mask) {
         }
     }
     return set;
+}
+
+// What the calling fibre has blocked in the kernel: it is in a handler, or has left one by longjmp.
+Mask blocked_in_kernel() {
+    sigset_t set;
+    pthread_sigmask(SIG_BLOCK, nullptr, &set);
+    return mask_of(set) & ~fibre_signals().of_process;
 }
 
 // Those that nobody can block, and what the processor raises.
@@ -121,6 +132,9 @@ void watch_all(Mask mask) {
 
 // The pending signal of the mask that has the lowest number, the first that has come of those.
 bool take(RankSignals& signals, Mask mask, siginfo_t& taken) {
+    if (signals.pending.load(std::memory_order_relaxed) == 0) {
+        return false; // who waits looks again when one has arrived
+    }
     const Held held(signals);
     siginfo_t* const end = signals.queue + signals.pending;
     siginfo_t* first = end;
@@ -145,6 +159,7 @@ class InterruptedWait {
     explicit InterruptedWait(RankSignals& signals)
         : signals_(signals),
           waits_(signals.waits),
+          for_any_(signals.waits_for_any),
           blocked_(signals.blocked),
           awaited_(signals.awaited),
           before_(signals.blocked_before_wait) {
@@ -164,28 +179,46 @@ class InterruptedWait {
         signals_.blocked = blocked;
         signals_.awaited = awaited;
         signals_.waits = waits;
+        signals_.waits_for_any = for_any_;
         signals_.blocked_before_wait = before_;
     }
 
     RankSignals& signals_;
     const bool waits_;
+    const bool for_any_;
     const Mask blocked_;
     const Mask awaited_;
     const Mask before_;
 };
 
-// Acts on what is pending and not blocked, in the rank's fibre. Whether a handler has run.
-bool act_on_pending(RankSignals& signals) {
+// Acts on what is pending and not blocked, in the rank's fibre. `has_mask`: a wait's mask counts,
+// also in a handler.
+Handled act_on_pending(RankSignals& signals, bool has_mask = false) {
     const std::uint32_t rank = rank_of_thread();
-    bool handled = false;
+    Handled handled = Handled::none;
     siginfo_t information{};
-    while (take(signals, ~signals.blocked & ~signals.awaited, information)) {
-        handled |= is_handler(actions().of(rank, information.si_signo));
+    while (signals.pending.load(std::memory_order_relaxed) != 0) {
+        const Mask blocked = signals.blocked | (has_mask ? 0 : blocked_in_kernel());
+        if (!take(signals, ~blocked & ~signals.awaited, information)) {
+            break;
+        }
+        const int flags = actions().of(rank, information.si_signo).sa_flags;
         InterruptedWait wait(signals);
-        fibre_signals().functions.deliver(rank, information);
+        if (fibre_signals().functions.deliver(rank, information)) {
+            const Handled its = (flags & SA_RESTART) != 0 ? Handled::restart : Handled::interrupt;
+            handled = std::max(handled, its);
+        }
         wait.resume();
     }
     return handled;
+}
+
+// `in_kernel`: blocked besides.
+bool has_something_to_do(RankSignals& signals, Mask in_kernel) {
+    const Held held(signals);
+    const Mask mask = ~(signals.blocked | in_kernel);
+    return std::any_of(signals.queue, signals.queue + signals.pending,
+                       [&](const siginfo_t& one) { return (mask & bit(one.si_signo)) != 0; });
 }
 
 // ---- What programs call
@@ -196,7 +229,10 @@ int set_mask(int how, const sigset_t* set, sigset_t* former) {
         (set != nullptr && how != SIG_BLOCK && how != SIG_UNBLOCK && how != SIG_SETMASK)) {
         return pthread_sigmask(how, set, former);
     }
-    const Mask before = signals->blocked;
+    // A jump out of a handler restores the kernel's mask, so what that has blocked stays there.
+    const Mask in_kernel = blocked_in_kernel();
+    const Mask only_there = in_kernel & ~signals->blocked;
+    const Mask before = signals->blocked | in_kernel;
     if (set != nullptr) {
         const Mask wanted = mask_of(*set) & ~(bit(SIGKILL) | bit(SIGSTOP));
         const Mask now = how == SIG_BLOCK     ? before | wanted
@@ -205,11 +241,16 @@ int set_mask(int how, const sigset_t* set, sigset_t* former) {
         watch_all(now & ~before);
         {
             const Held held(*signals);
-            signals->blocked = now;
+            signals->blocked = now & ~only_there;
         }
         if ((before & ~now) != 0) {
-            const sigset_t of_process = set_of(before & ~now & fibre_signals().of_process);
-            pthread_sigmask(SIG_UNBLOCK, &of_process, nullptr);
+            const bool is_in_one = is_in_handler();
+            const sigset_t in_both =
+                set_of(before & ~now & (in_kernel | fibre_signals().of_process));
+            pthread_sigmask(SIG_UNBLOCK, &in_both, nullptr);
+            if (is_in_one) {
+                note_unblocking();
+            }
             act_on_pending(*signals);
         }
     }
@@ -245,148 +286,13 @@ int list_pending(sigset_t* set) {
         return sigpending(set);
     }
     signal_ended_children();
+    const Mask in_kernel = blocked_in_kernel();
     Mask mask = 0;
     const Held held(*signals);
     for (std::uint32_t i = 0; i < signals->pending; ++i) {
         mask |= bit(signals->queue[i].si_signo);
     }
-    *set = set_of(mask & signals->blocked);
-    return 0;
-}
-
-// From here on the rank's signals come to its own fibre, which asks for them now and then: a signal
-// handler can't wake a fibre.
-class Wait {
-  public:
-    Wait(RankSignals& signals, Mask blocked, Mask awaited)
-        : signals_(signals), former_(signals.blocked) {
-        watch_all(blocked | awaited);
-        const Held held(signals);
-        signals.blocked = blocked;
-        signals.awaited = awaited;
-        signals.waits = true;
-        signals.blocked_before_wait = former_;
-    }
-    ~Wait() {
-        {
-            const Held held(signals_);
-            signals_.blocked = former_;
-            signals_.awaited = 0;
-            signals_.waits = false;
-        }
-        act_on_pending(signals_);
-    }
-    Wait(const Wait&) = delete;
-    Wait& operator=(const Wait&) = delete;
-
-    // Sleeps, but not beyond `end_ns`. False: it is that time.
-    bool sleep(std::uint64_t end_ns) {
-        constexpr std::uint64_t longest_ns = 2'000'000;
-        signal_ended_children();
-        const std::uint64_t now = monotonic_ns();
-        if (now >= end_ns) {
-            return false;
-        }
-        warren_fibre_sleep_until(std::min(now + pause_ns_, end_ns));
-        pause_ns_ = std::min(2 * pause_ns_, longest_ns);
-        return true;
-    }
-
-  private:
-    static constexpr std::uint64_t first_pause_ns = 20'000;
-
-    RankSignals& signals_;
-    Mask former_;
-    std::uint64_t pause_ns_ = first_pause_ns;
-};
-
-int suspend(RankSignals& signals, Mask blocked) {
-    {
-        Wait wait(signals, blocked, 0);
-        while (!act_on_pending(signals)) {
-            wait.sleep(UINT64_MAX);
-        }
-    }
-    errno = EINTR;
-    return -1;
-}
-
-int wait_for_handler() {
-    RankSignals* signals = signals_of_caller();
-    return signals == nullptr ? pause() : suspend(*signals, signals->blocked);
-}
-
-int wait_with_mask(const sigset_t* set) {
-    RankSignals* signals = signals_of_caller();
-    return signals == nullptr ? sigsuspend(set) : suspend(*signals, mask_of(*set));
-}
-
-// The number of a signal of the set; -1: EINTR, as a handler has run, or EAGAIN, as it is `end_ns`.
-int await(RankSignals& signals, const sigset_t& set, siginfo_t& information, std::uint64_t end_ns) {
-    const Mask awaited = mask_of(set);
-    Wait wait(signals, signals.blocked, awaited);
-    while (true) {
-        if (take(signals, awaited, information)) {
-            return information.si_signo;
-        }
-        if (act_on_pending(signals)) {
-            errno = EINTR;
-            return -1;
-        }
-        if (!wait.sleep(end_ns)) {
-            errno = EAGAIN;
-            return -1;
-        }
-    }
-}
-
-int wait_with_information(const sigset_t* set, siginfo_t* information) {
-    RankSignals* signals = signals_of_caller();
-    if (signals == nullptr) {
-        return sigwaitinfo(set, information);
-    }
-    siginfo_t its{};
-    const int number = await(*signals, *set, its, UINT64_MAX);
-    if (number > 0 && information != nullptr) {
-        *information = its;
-    }
-    return number;
-}
-
-int wait_until(const sigset_t* set, siginfo_t* information, const timespec* limit) {
-    RankSignals* signals = signals_of_caller();
-    if (signals == nullptr) {
-        return sigtimedwait(set, information, limit);
-    }
-    constexpr long ns_of_s = 1'000'000'000;
-    if (limit != nullptr &&
-        (limit->tv_sec < 0 || limit->tv_nsec < 0 || limit->tv_nsec >= ns_of_s)) {
-        errno = EINVAL;
-        return -1;
-    }
-    const std::uint64_t end_ns =
-        limit == nullptr ? UINT64_MAX
-                         : monotonic_ns() + static_cast<std::uint64_t>(limit->tv_sec) * ns_of_s +
-                               static_cast<std::uint64_t>(limit->tv_nsec);
-    siginfo_t its{};
-    const int number = await(*signals, *set, its, end_ns);
-    if (number > 0 && information != nullptr) {
-        *information = its;
-    }
-    return number;
-}
-
-int wait_for_any_of(const sigset_t* set, int* taken) {
-    RankSignals* signals = signals_of_caller();
-    if (signals == nullptr) {
-        return sigwait(set, taken);
-    }
-    siginfo_t information{};
-    int number = -1;
-    do { // a handler ends no sigwait
-        number = await(*signals, *set, information, UINT64_MAX);
-    } while (number < 0);
-    *taken = number;
+    *set = set_of(mask & (signals->blocked | in_kernel));
     return 0;
 }
 
@@ -415,16 +321,135 @@ int make_c_thread(thrd_t* made, thrd_start_t start, void* argument) {
     return make_thread([&] { return warren_image_start_c_thread(made, start, argument); });
 }
 
-// The child's signals are the kernel's.
-void begin_child() {
-    const std::uint32_t rank = rank_of_thread();
-    if (rank < fibre_signals().ranks) {
-        const sigset_t set = set_of(fibre_signals().all[rank].blocked);
-        pthread_sigmask(SIG_SETMASK, &set, nullptr);
+// `waits`: the fibre has to be told, also in this thread, which waits in the kernel.
+bool put_in_queue(RankSignals& signals, const siginfo_t& information, Mask in_kernel, bool& waits,
+                  pid_t& calling) {
+    const int number = information.si_signo;
+    const Held held(signals);
+    // Of a rank that waits, another thread raises what ends a process, and is to go no further.
+    waits = signals.waits && !is_crash_signal(number);
+    if (((signals.blocked | in_kernel) & bit(number)) == 0 && !waits) {
+        return false;
     }
+    const bool is_there = std::any_of(signals.queue, signals.queue + signals.pending,
+                                      [&](const siginfo_t& one) { return one.si_signo == number; });
+    if ((!is_there || number >= __SIGRTMIN) && signals.pending < longest_queue) {
+        signals.queue[signals.pending++] = information;
+    }
+    signals.arrived.fetch_add(1, std::memory_order_seq_cst);
+    calling = waits ? signals.calling : 0;
+    return true;
 }
 
 } // namespace
+
+int set_signal_mask(int how, const sigset_t* set, sigset_t* former) {
+    return set_mask(how, set, former);
+}
+
+RankSignals* signals_of_caller() {
+    const std::uint32_t rank = rank_of_thread();
+    return rank < fibre_signals().ranks && warren_fibre_is_one() &&
+                   getpid() == fibre_signals().process
+               ? &fibre_signals().all[rank]
+               : nullptr;
+}
+
+bool watch_for_thread(const sigset_t& awaited) {
+    const bool is_one = rank_of_thread() < fibre_signals().ranks && !warren_fibre_is_one() &&
+                        getpid() == fibre_signals().process;
+    if (is_one) {
+        watch_all(mask_of(awaited));
+    }
+    return is_one;
+}
+
+bool take_for_thread(const sigset_t& awaited, siginfo_t& information) {
+    return take(fibre_signals().all[rank_of_thread()], mask_of(awaited), information);
+}
+
+SignalWait::SignalWait(RankSignals& signals, Kind kind, const sigset_t* mask,
+                       const sigset_t* awaited)
+    : signals_(signals),
+      kind_(kind),
+      has_mask_(mask != nullptr),
+      former_(signals.blocked),
+      pause_ns_(first_look_ns) {
+    const Mask blocked =
+        mask != nullptr ? mask_of(*mask) & ~(bit(SIGKILL) | bit(SIGSTOP)) : former_;
+    const Mask its = awaited != nullptr ? mask_of(*awaited) : 0;
+    if (mask != nullptr || awaited != nullptr) {
+        watch_all(blocked | its);
+    }
+    const Held held(signals);
+    signals.blocked = blocked;
+    signals.awaited = its;
+    signals.waits = true;
+    signals.waits_for_any = kind == Kind::for_any;
+    signals.blocked_before_wait = former_;
+}
+
+SignalWait::~SignalWait() {
+    const int error = errno;
+    {
+        const Held held(signals_);
+        signals_.blocked = former_;
+        signals_.awaited = 0;
+        signals_.waits = false;
+    }
+    act_on_pending(signals_);
+    errno = error;
+}
+
+Handled SignalWait::act() {
+    seen_ = signals_.arrived.load(std::memory_order_seq_cst);
+    return act_on_pending(signals_, has_mask_);
+}
+
+bool SignalWait::take_awaited(siginfo_t& information) {
+    return take(signals_, signals_.awaited, information);
+}
+
+bool SignalWait::sleep(std::uint64_t end_ns) {
+    const std::uint64_t now = monotonic_ns();
+    std::uint64_t until = end_ns;
+    if (kind_ == Kind::for_any) { // of children's ends the kernel may tell nobody
+        signal_ended_children();
+        until = std::min(until, now + pause_ns_);
+        pause_ns_ = std::min(2 * pause_ns_, longest_look_ns);
+    }
+    if (now >= end_ns) {
+        return false;
+    }
+    if (is_in_handler()) {
+        const std::uint64_t ns = std::min(until - now, longest_look_ns);
+        const timespec time{.tv_sec = 0, .tv_nsec = static_cast<long>(ns)};
+        nanosleep(&time, nullptr);
+    } else {
+        warren_fibre_wait_told(signals_.arrived, seen_, until);
+    }
+    return true;
+}
+
+bool SignalWait::begin_call(sigset_t& former) {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &former);
+    {
+        const Held held(signals_);
+        signals_.calling = own_thread();
+    }
+    return !has_something_to_do(signals_,
+                                has_mask_ ? 0 : mask_of(former) & ~fibre_signals().of_process);
+}
+
+void SignalWait::end_call(const sigset_t& former) {
+    {
+        const Held held(signals_);
+        signals_.calling = 0;
+    }
+    pthread_sigmask(SIG_SETMASK, &former, nullptr);
+}
 
 void prepare_fibre_signals(std::uint32_t ranks, const SignalFunctions& functions) {
     FibreSignals& own = fibre_signals();
@@ -438,25 +463,41 @@ void prepare_fibre_signals(std::uint32_t ranks, const SignalFunctions& functions
     for (std::uint32_t rank = 0; rank < own.ranks && own.of_process != 0; ++rank) {
         own.all[rank].blocked = own.of_process;
     }
-    pthread_atfork(nullptr, nullptr, begin_child);
 }
 
-bool hold_back(std::uint32_t rank, const siginfo_t& information) {
+bool hold_back(std::uint32_t rank, const siginfo_t& information, bool by_caller) {
     if (rank >= fibre_signals().ranks || getpid() != fibre_signals().process) {
         return false;
     }
     RankSignals& signals = fibre_signals().all[rank];
-    const int number = information.si_signo;
-    const Held held(signals);
-    if ((signals.blocked & bit(number)) == 0 && !signals.waits) {
+    const Mask in_kernel = by_caller && signals_of_caller() == &signals ? blocked_in_kernel() : 0;
+    bool waits = false;
+    pid_t calling = 0;
+    if (!put_in_queue(signals, information, in_kernel, waits, calling)) {
         return false;
     }
-    const bool is_there = std::any_of(signals.queue, signals.queue + signals.pending,
-                                      [&](const siginfo_t& one) { return one.si_signo == number; });
-    if ((!is_there || number >= __SIGRTMIN) && signals.pending < longest_queue) {
-        signals.queue[signals.pending++] = information;
+    if (waits) {
+        warren_fibre_tell(signals.arrived);
+    }
+    if (calling != 0 && calling != own_thread()) {
+        pass_on(calling, Passed::to_wake, information);
     }
     return true;
+}
+
+void act_on_held_back(int number) {
+    RankSignals* signals = signals_of_caller();
+    if (signals == nullptr || signals->waits ||
+        signals->pending.load(std::memory_order_relaxed) == 0) {
+        return;
+    }
+    sigset_t set;
+    sigemptyset(&set);
+    if (number != 0) {
+        sigaddset(&set, number);
+    }
+    pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+    act_on_pending(*signals);
 }
 
 void discard_signal(std::uint32_t rank, int number) {
@@ -476,13 +517,14 @@ bool waits_for_signal(std::uint32_t rank, int number) {
     }
     RankSignals& signals = fibre_signals().all[rank];
     const Held held(signals);
-    return signals.waits &&
+    return signals.waits && signals.waits_for_any &&
            ((signals.awaited & bit(number)) != 0 || is_handler(actions().of(rank, number)));
 }
 
 sigset_t signals_blocked_by_caller() {
-    const RankSignals* signals = signals_of_caller();
-    return set_of(signals != nullptr ? signals->blocked : 0);
+    sigset_t set;
+    set_mask(SIG_BLOCK, nullptr, &set);
+    return set;
 }
 
 bool blocks_signal(std::uint32_t rank, int number) {
@@ -498,11 +540,6 @@ std::span<const warren_image_binding> fibre_signal_bindings() {
         {"sighold", reinterpret_cast<void*>(&hold_signal)},
         {"sigrelse", reinterpret_cast<void*>(&release_signal)},
         {"sigpending", reinterpret_cast<void*>(&list_pending)},
-        {"pause", reinterpret_cast<void*>(&wait_for_handler)},
-        {"sigsuspend", reinterpret_cast<void*>(&wait_with_mask)},
-        {"sigwait", reinterpret_cast<void*>(&wait_for_any_of)},
-        {"sigwaitinfo", reinterpret_cast<void*>(&wait_with_information)},
-        {"sigtimedwait", reinterpret_cast<void*>(&wait_until)},
     };
     return bindings;
 }

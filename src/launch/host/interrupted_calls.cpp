@@ -45,10 +45,17 @@ bool may_wait(long call, long second_argument) {
     }
 }
 
+thread_local std::uint32_t own_interruptions = 0;
+
 } // namespace
+
+std::uint32_t interruptions_of_thread() {
+    return own_interruptions;
+}
 
 // The kernel restarts a call by putting its number back and returning to the call's instruction.
 void end_interrupted_call(void* context) {
+    ++own_interruptions;
     constexpr std::uint8_t call_instruction[] = {0x0f, 0x05};
     auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
     const auto* next = reinterpret_cast<const std::uint8_t*>(registers[REG_RIP]);

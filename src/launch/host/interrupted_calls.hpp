@@ -5,11 +5,16 @@
 // Thread rule: in a signal handler, about the thread that it has interrupted.
 #pragma once
 
+#include <cstdint>
+
 namespace warren::launch {
 
 // A call that would restart when the handler returns fails with EINTR instead. `context` is the
 // handler's third argument. Calls that can't wait, and those that the kernel has ended, stay as
 // they are.
 void end_interrupted_call(void* context);
+// How often the calling thread has called that: whether a handler has ended a wait of several
+// calls.
+std::uint32_t interruptions_of_thread();
 
 } // namespace warren::launch

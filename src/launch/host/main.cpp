@@ -33,6 +33,7 @@
 #include "launch/host/crash.hpp"
 #include "launch/host/descriptor_calls.hpp"
 #include "launch/host/fibre_signals.hpp"
+#include "launch/host/fibre_waits.hpp"
 #include "launch/host/heap_calls.hpp"
 #include "launch/host/rank_timers.hpp"
 #include "launch/host/ranks.hpp"
@@ -252,15 +253,16 @@ warren_image* make_image(const Start& start) {
     std::vector<warren_image_binding> bindings;
     std::vector groups = {signal_bindings(), timer_bindings()};
     if (has_fibres(plan)) {
-        groups.insert(groups.end(), {stream_bindings(), descriptor_bindings(),
-                                     fibre_child_bindings(), fibre_signal_bindings()});
+        groups.insert(groups.end(),
+                      {stream_bindings(), descriptor_bindings(), fibre_child_bindings(),
+                       fibre_signal_bindings(), fibre_wait_bindings()});
         if (!plan.nodes.empty() && !plan.programs[rank.program].own_allocator) {
             groups.push_back(heap_bindings());
         }
         // A program has its own libwarren.so, which knows no scheduler.
         bindings.push_back({"warren_rank_migrate", reinterpret_cast<void*>(&warren_rank_migrate)});
     } else {
-        groups.push_back(child_bindings());
+        groups.insert(groups.end(), {child_bindings(), timer_wait_bindings()});
     }
     for (const auto& group : groups) {
         bindings.insert(bindings.end(), group.begin(), group.end());

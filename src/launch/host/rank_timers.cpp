@@ -1,6 +1,7 @@
 #include "launch/host/rank_timers.hpp"
 
 #include <atomic>
+#include <cerrno>
 #include <ctime>
 #include <memory>
 #include <mutex>
@@ -8,14 +9,18 @@
 #include <unistd.h>
 
 #include "base/blocked_signals.hpp"
+#include "launch/host/passed_signals.hpp"
 #include "launch/host/ranks.hpp"
+#include "launch/host/thread_status.hpp"
 
 namespace warren::launch {
 
 namespace {
 
 struct RankTimer {
-    std::atomic<pid_t> thread{0}; // whom it signals
+    std::atomic<pid_t> thread{0}; // the rank's first
+    pid_t waiter = 0;             // the thread that waits for SIGALRM; 0: none
+    pid_t signals = 0;            // the thread that the timer signals
     std::mutex lock;
     timer_t number{};
     bool is_made = false;
@@ -54,21 +59,50 @@ itimerval to_itimerval(const itimerspec& times) {
     return {.it_interval = convert(times.it_interval), .it_value = convert(times.it_value)};
 }
 
-// A timer that signals the rank's first thread, or the process for a fibre.
-bool make_timer(RankTimer& timer) {
-    if (!timer.is_made) {
-        sigevent event{};
-        event.sigev_signo = SIGALRM;
-        if (rank_timers().fibres) {
-            event.sigev_notify = SIGEV_SIGNAL;
-            event.sigev_value.sival_ptr = &timer; // tells whose it is
-        } else {
-            event.sigev_notify = SIGEV_THREAD_ID;
-            event._sigev_un._tid = timer.thread.load(std::memory_order_relaxed);
-        }
-        timer.is_made = timer_create(CLOCK_MONOTONIC, &event, &timer.number) == 0;
+// A timer that signals a thread, or the process for a fibre.
+bool make_timer(RankTimer& timer, pid_t thread) {
+    sigevent event{};
+    event.sigev_signo = SIGALRM;
+    if (rank_timers().fibres) {
+        event.sigev_notify = SIGEV_SIGNAL;
+        event.sigev_value.sival_ptr = &timer; // tells whose it is
+    } else {
+        event.sigev_notify = SIGEV_THREAD_ID;
+        event._sigev_un._tid = thread;
     }
+    timer.is_made = timer_create(CLOCK_MONOTONIC, &event, &timer.number) == 0;
+    timer.signals = thread;
     return timer.is_made;
+}
+
+// As the kernel chooses for a process: the first thread gets the signal if that has not blocked it,
+// else who waits for it. `former`: what the timer was set to.
+bool make_timer_for(RankTimer& timer, bool first_blocks, itimerspec& former) {
+    const pid_t first = timer.thread.load(std::memory_order_relaxed);
+    const pid_t wanted = first_blocks && timer.waiter != 0 ? timer.waiter : first;
+    if (timer.is_made && (rank_timers().fibres || timer.signals == wanted)) {
+        return true;
+    }
+    if (timer.is_made) {
+        timer_gettime(timer.number, &former);
+        timer_delete(timer.number);
+    }
+    // (The waiter may have ended.)
+    return make_timer(timer, wanted) || (wanted != first && make_timer(timer, first));
+}
+
+// Call it with no more signals blocked than the program has.
+bool first_thread_blocks(const RankTimer& timer) {
+    const pid_t first = timer.thread.load(std::memory_order_relaxed);
+    if (rank_timers().fibres) {
+        return false; // its process gets the signal
+    }
+    if (first == own_thread()) {
+        sigset_t blocked;
+        pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+        return sigismember(&blocked, SIGALRM) == 1;
+    }
+    return (signals_of_thread(first, "\nSigBlk:", 0) >> (SIGALRM - 1) & 1) != 0;
 }
 
 int set_timer(__itimer_which_t which, const itimerval* wanted, itimerval* former) {
@@ -76,19 +110,96 @@ int set_timer(__itimer_which_t which, const itimerval* wanted, itimerval* former
     if (timer == nullptr) {
         return setitimer(which, wanted, former);
     }
+    const bool first_blocks = first_thread_blocks(*timer);
     const BlockedSignals blocked; // a handler may set it
     const std::lock_guard guard(timer->lock);
     const itimerval none{};
     const itimerval& set = wanted != nullptr ? *wanted : none;
     const itimerspec times{of_timeval(set.it_interval), of_timeval(set.it_value)};
+    itimerspec of_other{}; // the timer that this one replaces
     itimerspec before{};
-    if (!make_timer(*timer) || timer_settime(timer->number, 0, &times, &before) != 0) {
+    if (!make_timer_for(*timer, first_blocks, of_other) ||
+        timer_settime(timer->number, 0, &times, &before) != 0) {
         return -1;
     }
     if (former != nullptr) {
-        *former = to_itimerval(before);
+        const bool was_other = of_other.it_value.tv_sec != 0 || of_other.it_value.tv_nsec != 0;
+        *former = to_itimerval(was_other ? of_other : before);
     }
     return 0;
+}
+
+// A thread that has waited for the timer's signals has ended: they are the rank's first thread's.
+struct AimedTimer {
+    AimedTimer() = default;
+    ~AimedTimer() {
+        if (timer == nullptr || getpid() != rank_timers().process) {
+            return;
+        }
+        const BlockedSignals blocked;
+        const std::lock_guard guard(timer->lock);
+        itimerspec left{};
+        if (timer->is_made && timer->signals == own_thread() &&
+            make_timer_for(*timer, false, left) &&
+            (left.it_value.tv_sec != 0 || left.it_value.tv_nsec != 0)) {
+            timer_settime(timer->number, 0, &left, nullptr);
+        }
+    }
+    AimedTimer(const AimedTimer&) = delete;
+    AimedTimer& operator=(const AimedTimer&) = delete;
+
+    RankTimer* timer = nullptr;
+};
+thread_local AimedTimer aimed_timer;
+
+// While it lives, a thread of a rank that is a thread waits for these: the rank's timer signals it.
+class TimerWait {
+  public:
+    explicit TimerWait(const sigset_t& awaited)
+        : timer_(sigismember(&awaited, SIGALRM) == 1 ? timer_of_caller() : nullptr) {
+        if (timer_ == nullptr) {
+            return;
+        }
+        const bool first_blocks = first_thread_blocks(*timer_);
+        const BlockedSignals blocked;
+        const std::lock_guard guard(timer_->lock);
+        timer_->waiter = own_thread();
+        aimed_timer.timer = timer_;
+        itimerspec left{};
+        if (timer_->is_made && make_timer_for(*timer_, first_blocks, left) &&
+            (left.it_value.tv_sec != 0 || left.it_value.tv_nsec != 0)) {
+            timer_settime(timer_->number, 0, &left, nullptr);
+        }
+    }
+    ~TimerWait() {
+        if (timer_ != nullptr) {
+            const int error = errno;
+            const BlockedSignals blocked;
+            const std::lock_guard guard(timer_->lock);
+            timer_->waiter = timer_->waiter == own_thread() ? 0 : timer_->waiter;
+            errno = error;
+        }
+    }
+    TimerWait(const TimerWait&) = delete;
+    TimerWait& operator=(const TimerWait&) = delete;
+
+  private:
+    RankTimer* const timer_;
+};
+
+int wait_with_timer(const sigset_t* set, int* taken) {
+    const TimerWait wait(*set);
+    return sigwait(set, taken);
+}
+
+int wait_for_information_with_timer(const sigset_t* set, siginfo_t* information) {
+    const TimerWait wait(*set);
+    return sigwaitinfo(set, information);
+}
+
+int wait_until_with_timer(const sigset_t* set, siginfo_t* information, const timespec* limit) {
+    const TimerWait wait(*set);
+    return sigtimedwait(set, information, limit);
 }
 
 int get_timer(__itimer_which_t which, itimerval* value) {
@@ -162,6 +273,15 @@ void end_timer(std::uint32_t rank) {
         timer_delete(timer.number);
         timer.is_made = false;
     }
+}
+
+std::span<const warren_image_binding> timer_wait_bindings() {
+    static const warren_image_binding bindings[] = {
+        {"sigwait", reinterpret_cast<void*>(&wait_with_timer)},
+        {"sigwaitinfo", reinterpret_cast<void*>(&wait_for_information_with_timer)},
+        {"sigtimedwait", reinterpret_cast<void*>(&wait_until_with_timer)},
+    };
+    return bindings;
 }
 
 std::span<const warren_image_binding> timer_bindings() {

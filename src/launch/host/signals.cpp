@@ -20,6 +20,7 @@
 #include "launch/host/crash.hpp"
 #include "launch/host/fibre_signals.hpp"
 #include "launch/host/interrupted_calls.hpp"
+#include "launch/host/passed_signals.hpp"
 #include "launch/host/rank_timers.hpp"
 #include "launch/host/ranks.hpp"
 #include "launch/host/thread_status.hpp"
@@ -28,11 +29,6 @@
 namespace warren::launch {
 
 namespace {
-
-// A signal that was passed on from one rank's thread to another's has this and its own code in a
-// field that the system leaves 0, because the system lets threads send each other some codes only.
-constexpr int passed_on = 0x57410000;
-constexpr int code_mask = 0xffff;
 
 struct State {
     pid_t process = 0;
@@ -51,10 +47,6 @@ struct State {
 State& state() {
     static State& only = *new State; // outlives everything
     return only;
-}
-
-pid_t own_thread() {
-    return static_cast<pid_t>(syscall(SYS_gettid));
 }
 
 bool is_ignored_by_default(int number) {
@@ -99,14 +91,14 @@ bool is_about_stops(int number, const siginfo_t& information) {
            (information.si_code == CLD_STOPPED || information.si_code == CLD_CONTINUED);
 }
 
-// `is_running`: the rank's code is what the signal has interrupted.
-void deliver(std::uint32_t rank, int number, siginfo_t* information, void* context, bool own,
+// `is_running`: the rank's code is what the signal has interrupted. False: no handler has run.
+bool deliver(std::uint32_t rank, int number, siginfo_t* information, void* context, bool own,
              bool is_running) {
     struct sigaction& action = actions().of(rank, number);
     const int flags = action.sa_flags;
     if (is_handler(action)) {
         if ((flags & SA_NOCLDSTOP) != 0 && is_about_stops(number, *information)) {
-            return;
+            return false;
         }
         const std::uint32_t former = act_for(is_running ? no_rank : rank);
         run_handler(action, number, information, context);
@@ -114,9 +106,12 @@ void deliver(std::uint32_t rank, int number, siginfo_t* information, void* conte
         if (is_running && (flags & SA_RESTART) == 0) {
             end_interrupted_call(context);
         }
-    } else if (!is_ignored(action) && !is_ignored_by_default(number)) {
+        return true;
+    }
+    if (!is_ignored(action) && !is_ignored_by_default(number)) {
         end_by(rank, number, own);
     }
+    return false;
 }
 
 // From outside the process, or from its kernel state that no rank has of its own.
@@ -186,6 +181,7 @@ void dispatch_ends(std::uint32_t running, siginfo_t* information, void* context)
             deliver(rank, SIGCHLD, information, context, false, rank == running);
         }
     }
+    act_on_held_back(SIGCHLD);
 }
 
 // All fibres that wait for a signal get it. False: none does.
@@ -197,8 +193,24 @@ bool wake_waiting_fibres(int number, const siginfo_t& information) {
     return woken;
 }
 
-void dispatch_to_fibre(int number, siginfo_t* information, void* context) {
+// The rank's handler runs in the thread that runs the rank, where it may end the call that it has
+// interrupted or leave by siglongjmp. False: none runs it, or the calling one.
+bool pass_to_worker(std::uint32_t rank, const siginfo_t& information) {
+    const pid_t thread = warren_fibre_thread(rank);
+    if (thread == 0 || thread == own_thread() ||
+        !is_handler(actions().of(rank, information.si_signo))) {
+        return false;
+    }
+    return pass_on(thread, Passed::to_worker, information);
+}
+
+// `passes`: another thread may be the right one.
+void dispatch_to_fibre(int number, siginfo_t* information, void* context, bool passes) {
     const std::uint32_t running = rank_of_thread();
+    if (information->si_code == SI_TKILL && running != no_rank && !warren_fibre_is_one()) {
+        deliver(running, number, information, context, true, true); // for a thread of the program's
+        return;
+    }
     std::uint32_t rank = owner_of_timer(*information);
     bool own = false;
     if (rank == no_rank && is_for_all(*information)) {
@@ -214,39 +226,38 @@ void dispatch_to_fibre(int number, siginfo_t* information, void* context) {
         own = running != no_rank; // else a thread of the host's, for a fibre's timer
         rank = own ? running : receiver_among_fibres(running, number);
     }
-    if (rank != no_rank && !hold_back(rank, *information)) {
+    if (rank != no_rank && !hold_back(rank, *information) &&
+        !(passes && rank != running && pass_to_worker(rank, *information))) {
         deliver(rank, number, information, context, own, rank == running);
+        act_on_held_back(number);
     }
 }
 
 void dispatch(int number, siginfo_t* information, void* context) {
     const int error = errno;
+    const Passed passed = take_passed(*information);
+    if (passed == Passed::to_wake) {
+        return;
+    }
     if (state().fibres && getpid() == state().process) {
-        dispatch_to_fibre(number, information, context);
+        dispatch_to_fibre(number, information, context, passed == Passed::none);
         errno = error;
         return;
     }
     const std::uint32_t running = rank_of_thread();
-    std::uint32_t rank = running;
-    bool own = true;
-    if ((information->si_errno & ~code_mask) == passed_on) {
-        information->si_code = static_cast<std::int16_t>(information->si_errno & code_mask);
-        information->si_errno = 0;
+    bool own = passed != Passed::to_rank;
+    if (own && is_for_all(*information) && getpid() == state().process) {
         own = false;
-    } else if (is_for_all(*information) && getpid() == state().process) {
-        own = false;
-        siginfo_t copy = *information;
-        copy.si_errno = passed_on | (information->si_code & code_mask);
-        copy.si_code = SI_QUEUE;
         for (std::uint32_t other = 0; other < actions().ranks(); ++other) {
             const pid_t thread = state().threads[other].load(std::memory_order_relaxed);
-            if (other != rank && thread != 0) {
-                syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, number, &copy);
+            if (other != running && thread != 0 &&
+                !pass_on(thread, Passed::to_rank, *information) && errno == EAGAIN) {
+                deliver(other, number, information, context, false, false);
             }
         }
     }
-    if (rank != no_rank) {
-        deliver(rank, number, information, context, own, rank == running);
+    if (running != no_rank) {
+        deliver(running, number, information, context, own, true);
     }
     errno = error;
 }
@@ -314,9 +325,9 @@ void watch_signal(int number) {
     install(number, SA_RESTART | state().flags[number]);
 }
 
-void deliver_in_fibre(std::uint32_t rank, siginfo_t& information) {
+bool deliver_in_fibre(std::uint32_t rank, siginfo_t& information) {
     ucontext_t context{};
-    deliver(rank, information.si_signo, &information, &context, true, false);
+    return deliver(rank, information.si_signo, &information, &context, true, false);
 }
 
 // The child of a vfork, which has its parent's memory but actions of its own until it executes a
@@ -391,11 +402,7 @@ void end_fork() {
 
 void end_fork_in_child() {
     state().forked.store(true, std::memory_order_relaxed);
-    const sigset_t before = state().before_fork;
-    actions().lock.unlock();
-    if (!state().fibres || rank_of_thread() == no_rank) { // a fibre's mask has been set
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    }
+    end_fork();
 }
 
 // ---- What programs call
@@ -545,8 +552,9 @@ void prepare_signals(std::uint32_t ranks, bool fibres) {
 }
 
 void act_on_signal(std::uint32_t rank, siginfo_t& information) {
-    if (!hold_back(rank, information)) {
+    if (!hold_back(rank, information, true)) {
         deliver_in_fibre(rank, information);
+        act_on_held_back(0);
     }
 }
 

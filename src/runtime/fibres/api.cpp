@@ -90,3 +90,39 @@ WARREN_API bool warren_fibre_sleep_until(std::uint64_t time_ns) {
     scheduler()->sleep_until(time_ns);
     return true;
 }
+
+namespace {
+
+// Its changes are told. The looks are for those that are told while no worker looks.
+constexpr Looks looks_at_word{
+    .may_be_free =
+        [](const void* object, std::uint32_t expected) {
+            return static_cast<const std::atomic<std::uint32_t>*>(object)->load(
+                       std::memory_order_seq_cst) != expected;
+        },
+    .shortest_ns = 1'000'000,
+    .longest_ns = 1'000'000'000,
+    .by_handlers = Looks::ByHandlers::if_free};
+
+} // namespace
+
+WARREN_API void warren_fibre_wait_told(std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                                       std::uint64_t time_ns) {
+    ObjectWait wait(&word, looks_at_word, expected);
+    if (word.load(std::memory_order_seq_cst) == expected) {
+        wait.park(time_ns);
+    }
+}
+
+WARREN_API void warren_fibre_tell(std::atomic<std::uint32_t>& word) {
+    scheduler()->object_waits().tell_soon(&word);
+}
+
+WARREN_API int warren_fibre_thread(std::uint32_t fibre) {
+    const Fibre& one = scheduler()->fibre(fibre);
+    const Worker* const worker = one.worker.load(std::memory_order_acquire);
+    return worker != nullptr && one.on_worker.load(std::memory_order_acquire) != 0 &&
+                   worker->running.load(std::memory_order_relaxed) == &one
+               ? worker->thread.load(std::memory_order_relaxed)
+               : 0;
+}

@@ -4,6 +4,7 @@
 // Thread rule: that of Scheduler.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -51,4 +52,12 @@ bool warren_fibre_is_one(void);
 // Puts the calling fibre, if it is one, to sleep until then (monotonic clock). Returns whether it
 // is one.
 bool warren_fibre_sleep_until(std::uint64_t time_ns);
+// Parks the calling fibre while the word has this value, but not beyond then. Who changes it tells
+// the fibre, maybe in a signal handler.
+void warren_fibre_wait_told(std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                            std::uint64_t time_ns);
+void warren_fibre_tell(std::atomic<std::uint32_t>& word);
+// The kernel's number of the thread that runs the fibre at present; 0: none. In signal handlers,
+// too.
+int warren_fibre_thread(std::uint32_t fibre);
 }

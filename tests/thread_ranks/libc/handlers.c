@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -136,10 +137,75 @@ static void children_of_a_group(void) {
     }
 }
 
+static void close_a_file(int number) {
+    (void)number;
+    close(open("/dev/null", O_RDONLY));
+    ++calls;
+}
+
+/* A lock of a file makes each close look for what it ends. */
+static void handlers_that_close_files_during_a_fork(void) {
+    FILE* file = tmpfile();
+    expect(lockf(fileno(file), F_LOCK, 0) == 0);
+    calls = 0;
+    signal(SIGALRM, close_a_file);
+    /* Not so often that no fork of a process gets done. */
+    const struct itimerval often = {{0, 10 * short_us}, {0, 10 * short_us}};
+    const struct itimerval never = {{0, 0}, {0, 0}};
+    setitimer(ITIMER_REAL, &often, NULL);
+    for (int i = 0; i < forks || calls == 0; ++i) {
+        const pid_t child = fork();
+        if (child == 0) {
+            _exit(left_status);
+        }
+        int status = 0;
+        expect(waitpid(child, &status, 0) == child && WEXITSTATUS(status) == left_status);
+    }
+    signal(SIGALRM, SIG_IGN);
+    setitimer(ITIMER_REAL, &never, NULL);
+    fclose(file);
+    together();
+}
+
+/* freopen closes a file, and so ends the rank's locks of it. */
+static void locks_and_freopen(void) {
+    char name[] = "/tmp/a-warren-handlers-XXXXXX";
+    int file = -1;
+    if (world_rank == 0) {
+        file = mkstemp(name);
+        expect(lockf(file, F_LOCK, 0) == 0);
+    }
+    MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (world_rank != 0) {
+        file = open(name, O_RDWR);
+        expect(fcntl(file, F_GETLK, &lock) == 0 && lock.l_type == F_WRLCK && lock.l_pid > 0);
+    }
+    together();
+    if (world_rank == 0) {
+        FILE* stream = fopen(name, "r");
+        expect(freopen("/dev/null", "r", stream) != NULL);
+        fclose(stream);
+    }
+    together();
+    if (world_rank != 0) {
+        lock.l_type = F_WRLCK;
+        expect(fcntl(file, F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK);
+    }
+    close(file);
+    together();
+    if (world_rank == 0) {
+        unlink(name);
+    }
+}
+
 static void messages_of_dlopen(void) {
     expect(dlopen("./there-is-none.so", RTLD_NOW) == NULL);
     expect(dlsym(RTLD_DEFAULT, "printf") != NULL);
     expect(dlerror() == NULL);
+    expect(dlopen("there-is-none.so", RTLD_NOW | RTLD_NOLOAD) == NULL);
+    const char* message = dlerror();
+    expect(message != NULL && strstr(message, "cannot open shared object file") != NULL);
 }
 
 int main(int argc, char** argv) {
@@ -149,6 +215,8 @@ int main(int argc, char** argv) {
     handlers_that_jump_out_of_a_wait();
     ignored_signals_are_not_pending();
     children_of_a_group();
+    handlers_that_close_files_during_a_fork();
+    locks_and_freopen();
     messages_of_dlopen();
     return finish();
 }

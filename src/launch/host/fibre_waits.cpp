@@ -1,0 +1,353 @@
+#include "launch/host/fibre_waits.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdint>
+#include <sys/epoll.h>
+#include <threads.h>
+#include <unistd.h>
+
+#include "base/futex.hpp"
+#include "launch/host/actions.hpp"
+#include "launch/host/fibre_signals.hpp"
+#include "launch/host/rank_timers.hpp"
+#include "launch/host/ranks.hpp"
+#include "launch/host/signals.hpp"
+
+namespace warren::launch {
+
+namespace {
+
+using Kind = SignalWait::Kind;
+
+constexpr std::uint64_t ns_of_s = 1'000'000'000;
+constexpr std::uint64_t ns_of_ms = 1'000'000;
+constexpr std::uint64_t ns_of_us = 1'000;
+constexpr std::uint64_t never = UINT64_MAX;
+
+bool is_time(const timespec& time) {
+    return time.tv_sec >= 0 && time.tv_nsec >= 0 && time.tv_nsec < static_cast<long>(ns_of_s);
+}
+
+// At most a century.
+std::uint64_t in_ns(const timespec& time) {
+    constexpr std::uint64_t century_s = 3'155'760'000;
+    return std::min(static_cast<std::uint64_t>(time.tv_sec), century_s) * ns_of_s +
+           static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+timespec to_timespec(std::uint64_t ns) {
+    return {.tv_sec = static_cast<time_t>(ns / ns_of_s),
+            .tv_nsec = static_cast<long>(ns % ns_of_s)};
+}
+
+std::uint64_t end_after(const timespec* limit) {
+    return limit == nullptr ? never : monotonic_ns() + in_ns(*limit);
+}
+
+std::uint64_t left_until(std::uint64_t end_ns) {
+    const std::uint64_t now = monotonic_ns();
+    return end_ns > now ? end_ns - now : 0;
+}
+
+// Null: the caller can't give way to other fibres, and sleeps in the kernel.
+RankSignals* signals_of_sleeper() {
+    return is_in_handler() ? nullptr : signals_of_caller();
+}
+
+// Who gives a mask waits for a signal, too.
+Kind kind_of(const sigset_t* mask) {
+    return mask != nullptr ? Kind::for_any : Kind::for_other;
+}
+
+// ---- Signals
+
+int suspend(RankSignals& signals, const sigset_t* mask) {
+    {
+        SignalWait wait(signals, Kind::for_any, mask);
+        while (wait.act() == Handled::none) {
+            wait.sleep(never);
+        }
+    }
+    errno = EINTR;
+    return -1;
+}
+
+int wait_for_handler() {
+    RankSignals* signals = signals_of_caller();
+    return signals == nullptr ? pause() : suspend(*signals, nullptr);
+}
+
+int wait_with_mask(const sigset_t* set) {
+    RankSignals* signals = signals_of_caller();
+    return signals == nullptr ? sigsuspend(set) : suspend(*signals, set);
+}
+
+// The number of a signal of the set; -1: EINTR, as a handler has run, or EAGAIN, as it is `end_ns`.
+int await(RankSignals& signals, const sigset_t& set, siginfo_t& information, std::uint64_t end_ns) {
+    SignalWait wait(signals, Kind::for_any, nullptr, &set);
+    while (true) {
+        const Handled handled = wait.act();
+        if (wait.take_awaited(information)) {
+            return information.si_signo;
+        }
+        if (handled != Handled::none) {
+            errno = EINTR;
+            return -1;
+        }
+        if (!wait.sleep(end_ns)) {
+            errno = EAGAIN;
+            return -1;
+        }
+    }
+}
+
+// The same for a thread that the rank's program has made. The kernel gives it signals for the
+// process that may be another rank's, and its own rank's fibre may have got some for it.
+int await_in_thread(const sigset_t& set, siginfo_t& information, std::uint64_t end_ns) {
+    constexpr std::uint64_t first_slice_ns = 50'000;
+    constexpr std::uint64_t longest_slice_ns = 2'000'000;
+    const std::uint32_t rank = rank_of_thread();
+    for (std::uint64_t pause_ns = first_slice_ns;;
+         pause_ns = std::min(2 * pause_ns, longest_slice_ns)) {
+        if (take_for_thread(set, information)) {
+            return information.si_signo;
+        }
+        const std::uint64_t left = end_ns == never ? never : left_until(end_ns);
+        const timespec pause = to_timespec(std::min(pause_ns, left));
+        const int number = sigtimedwait(&set, &information, &pause);
+        const std::uint32_t owner = number > 0 ? owner_of_timer(information) : no_rank;
+        if (owner != no_rank && owner != rank) {
+            act_on_signal(owner, information);
+        } else if (number > 0 || errno != EAGAIN || left <= pause_ns) {
+            return number;
+        }
+    }
+}
+
+// As await; the caller may be anything. `wait`: the C library's.
+template <typename Wait>
+int await_by_caller(const sigset_t* set, siginfo_t* information, std::uint64_t end_ns,
+                    const Wait& wait) {
+    RankSignals* signals = signals_of_caller();
+    if (signals == nullptr && !watch_for_thread(*set)) {
+        return wait();
+    }
+    siginfo_t its{};
+    const int number = signals != nullptr ? await(*signals, *set, its, end_ns)
+                                          : await_in_thread(*set, its, end_ns);
+    if (number > 0 && information != nullptr) {
+        *information = its;
+    }
+    return number;
+}
+
+int wait_with_information(const sigset_t* set, siginfo_t* information) {
+    return await_by_caller(set, information, never, [&] { return sigwaitinfo(set, information); });
+}
+
+int wait_until(const sigset_t* set, siginfo_t* information, const timespec* limit) {
+    if (limit != nullptr && !is_time(*limit)) {
+        errno = EINVAL;
+        return -1;
+    }
+    return await_by_caller(set, information, end_after(limit),
+                           [&] { return sigtimedwait(set, information, limit); });
+}
+
+int wait_for_any_of(const sigset_t* set, int* taken) {
+    int number = -1;
+    do { // a handler ends no sigwait
+        number = await_by_caller(set, nullptr, never, [&] { return sigwaitinfo(set, nullptr); });
+    } while (number < 0 && errno == EINTR);
+    if (number < 0) {
+        return errno;
+    }
+    *taken = number;
+    return 0;
+}
+
+// ---- Time
+
+// False: handlers have run before that time.
+bool sleep_until(RankSignals& signals, std::uint64_t end_ns, const sigset_t* mask = nullptr) {
+    SignalWait wait(signals, kind_of(mask), mask);
+    while (wait.act() == Handled::none) {
+        if (!wait.sleep(end_ns)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// -1 and EINTR: with the time that is left.
+int sleep_for(RankSignals& signals, std::uint64_t ns, timespec* left) {
+    const std::uint64_t end_ns = monotonic_ns() + ns;
+    if (sleep_until(signals, end_ns)) {
+        return 0;
+    }
+    if (left != nullptr) {
+        *left = to_timespec(left_until(end_ns));
+    }
+    errno = EINTR;
+    return -1;
+}
+
+unsigned sleep_seconds(unsigned seconds) {
+    RankSignals* signals = signals_of_sleeper();
+    if (signals == nullptr) {
+        return sleep(seconds);
+    }
+    timespec left{};
+    sleep_for(*signals, seconds * ns_of_s, &left); // whole seconds, at the nearest, are left
+    return static_cast<unsigned>(left.tv_sec) + (left.tv_nsec >= 500'000'000 ? 1U : 0U);
+}
+
+int sleep_microseconds(useconds_t microseconds) {
+    RankSignals* signals = signals_of_sleeper();
+    return signals == nullptr ? usleep(microseconds)
+                              : sleep_for(*signals, microseconds * ns_of_us, nullptr);
+}
+
+int sleep_nanoseconds(const timespec* time, timespec* left) {
+    RankSignals* signals = signals_of_sleeper();
+    if (signals == nullptr || !is_time(*time)) {
+        return nanosleep(time, left);
+    }
+    return sleep_for(*signals, in_ns(*time), left);
+}
+
+int sleep_by_clock(clockid_t clock, int flags, const timespec* time, timespec* left) {
+    RankSignals* signals = signals_of_sleeper();
+    if (signals == nullptr || !is_time(*time) ||
+        (clock != CLOCK_MONOTONIC && clock != CLOCK_REALTIME)) {
+        return clock_nanosleep(clock, flags, time, left);
+    }
+    std::uint64_t ns = in_ns(*time);
+    if ((flags & TIMER_ABSTIME) != 0) {
+        timespec now{};
+        clock_gettime(clock, &now);
+        ns -= std::min(ns, in_ns(now));
+        left = nullptr;
+    }
+    return sleep_for(*signals, ns, left) == 0 ? 0 : EINTR;
+}
+
+int sleep_in_c_thread(const timespec* time, timespec* left) {
+    const int result = sleep_nanoseconds(time, left);
+    return result == 0 ? 0 : errno == EINTR ? -1 : -2;
+}
+
+// ---- Descriptors
+
+// Makes a call of the kernel, which gets the time that is left (null: no limit) and a mask.
+template <typename Call>
+int wait_for_descriptors(RankSignals& signals, const timespec* limit, const sigset_t* mask,
+                         const Call& call) {
+    const std::uint64_t end_ns = end_after(limit);
+    SignalWait wait(signals, kind_of(mask), mask);
+    return wait.call([&](const sigset_t* of_thread) {
+        const timespec left = to_timespec(limit != nullptr ? left_until(end_ns) : 0);
+        return call(limit != nullptr ? &left : nullptr, of_thread);
+    });
+}
+
+// Without descriptors these are sleeps, and others run meanwhile.
+int sleep_with_mask(RankSignals& signals, const timespec* limit, const sigset_t* mask) {
+    const bool is_over = sleep_until(signals, end_after(limit), mask);
+    errno = is_over ? errno : EINTR;
+    return is_over ? 0 : -1;
+}
+
+bool never_waits(const timespec* limit, const sigset_t* mask) {
+    return mask == nullptr && limit != nullptr && limit->tv_sec == 0 && limit->tv_nsec == 0;
+}
+
+int wait_for_events(int watcher, epoll_event* events, int room, const timespec* limit,
+                    const sigset_t* mask) {
+    RankSignals* signals = signals_of_sleeper();
+    const auto call = [&](const timespec* left, const sigset_t* blocked) {
+        // Rounded up: a wait is not shorter than asked for.
+        const std::uint64_t ms = left == nullptr ? 0 : (in_ns(*left) + ns_of_ms - 1) / ns_of_ms;
+        const int limit_ms =
+            left == nullptr ? -1 : static_cast<int>(std::min<std::uint64_t>(ms, INT_MAX));
+        return epoll_pwait(watcher, events, room, limit_ms, blocked);
+    };
+    return signals == nullptr || never_waits(limit, mask)
+               ? call(limit, mask)
+               : wait_for_descriptors(*signals, limit, mask, call);
+}
+
+int wait_for_events_and_block(int watcher, epoll_event* events, int room, int limit_ms,
+                              const sigset_t* mask) {
+    const timespec limit =
+        to_timespec(static_cast<std::uint64_t>(std::max(limit_ms, 0)) * ns_of_ms);
+    return wait_for_events(watcher, events, room, limit_ms >= 0 ? &limit : nullptr, mask);
+}
+
+int wait_for_events_until(int watcher, epoll_event* events, int room, int limit_ms) {
+    return wait_for_events_and_block(watcher, events, room, limit_ms, nullptr);
+}
+
+int wait_for_events_by_time(int watcher, epoll_event* events, int room, const timespec* limit,
+                            const sigset_t* mask) {
+    if (limit != nullptr && !is_time(*limit)) {
+        errno = EINVAL;
+        return -1;
+    }
+    return wait_for_events(watcher, events, room, limit, mask);
+}
+
+} // namespace
+
+int poll_in_fibre(pollfd* descriptors, nfds_t count, const timespec* limit, const sigset_t* mask) {
+    RankSignals* signals = signals_of_sleeper();
+    if (signals == nullptr || (limit != nullptr && !is_time(*limit)) || never_waits(limit, mask)) {
+        return ppoll(descriptors, count, limit, mask);
+    }
+    if (count == 0) {
+        return sleep_with_mask(*signals, limit, mask);
+    }
+    return wait_for_descriptors(*signals, limit, mask,
+                                [&](const timespec* left, const sigset_t* blocked) {
+                                    return ppoll(descriptors, count, left, blocked);
+                                });
+}
+
+int select_in_fibre(int count, fd_set* to_read, fd_set* to_write, fd_set* exceptional,
+                    const timespec* limit, const sigset_t* mask) {
+    RankSignals* signals = signals_of_sleeper();
+    if (signals == nullptr || (limit != nullptr && !is_time(*limit)) || never_waits(limit, mask)) {
+        return pselect(count, to_read, to_write, exceptional, limit, mask);
+    }
+    if (count == 0) {
+        return sleep_with_mask(*signals, limit, mask);
+    }
+    return wait_for_descriptors(
+        *signals, limit, mask, [&](const timespec* left, const sigset_t* blocked) {
+            return pselect(count, to_read, to_write, exceptional, left, blocked);
+        });
+}
+
+std::span<const warren_image_binding> fibre_wait_bindings() {
+    static const warren_image_binding bindings[] = {
+        {"pause", reinterpret_cast<void*>(&wait_for_handler)},
+        {"sigsuspend", reinterpret_cast<void*>(&wait_with_mask)},
+        {"sigwait", reinterpret_cast<void*>(&wait_for_any_of)},
+        {"sigwaitinfo", reinterpret_cast<void*>(&wait_with_information)},
+        {"sigtimedwait", reinterpret_cast<void*>(&wait_until)},
+        {"sleep", reinterpret_cast<void*>(&sleep_seconds)},
+        {"usleep", reinterpret_cast<void*>(&sleep_microseconds)},
+        {"nanosleep", reinterpret_cast<void*>(&sleep_nanoseconds)},
+        {"__nanosleep", reinterpret_cast<void*>(&sleep_nanoseconds)},
+        {"clock_nanosleep", reinterpret_cast<void*>(&sleep_by_clock)},
+        {"thrd_sleep", reinterpret_cast<void*>(&sleep_in_c_thread)},
+        {"epoll_wait", reinterpret_cast<void*>(&wait_for_events_until)},
+        {"epoll_pwait", reinterpret_cast<void*>(&wait_for_events_and_block)},
+        {"epoll_pwait2", reinterpret_cast<void*>(&wait_for_events_by_time)},
+    };
+    return bindings;
+}
+
+} // namespace warren::launch

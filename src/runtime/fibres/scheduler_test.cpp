@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <stdexcept>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -178,6 +179,30 @@ TEST(SchedulerTest, sleepers_wake_in_time_and_others_run_meanwhile) {
         fibres->run();
         EXPECT_GE(slept_ns, 20'000'000U);
         EXPECT_GT(turns, 1);
+    });
+}
+
+// Each of them would wake once per sleep if all watched the timers.
+TEST(SchedulerTest, one_of_many_idle_workers_watches_the_timers) {
+    alone([] {
+        constexpr int sleeps = 200;
+        static std::atomic<long> switches{0};
+        auto fibres = std::make_unique<Fibres>(1, std::vector<int>(16, -1));
+        fibres->add([] {
+            const auto count = [] {
+                rusage usage = {};
+                getrusage(RUSAGE_SELF, &usage);
+                return usage.ru_nvcsw;
+            };
+            scheduler()->sleep_until(monotonic_ns() + 50'000'000); // the others have gone to sleep
+            const long before = count();
+            for (int number = 0; number < sleeps; ++number) {
+                scheduler()->sleep_until(monotonic_ns() + 500'000);
+            }
+            switches = count() - before;
+        });
+        fibres->run();
+        EXPECT_LT(switches, 6 * sleeps); // 1.5 to 3 per sleep; 17 if all wake
     });
 }
 

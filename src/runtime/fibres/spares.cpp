@@ -67,6 +67,9 @@ void* Scheduler::run_monitor(void*) {
             all.awake_.load(std::memory_order_relaxed) != 0 ? monitor_ns : quiet_monitor_ns);
         nanosleep(&pause, nullptr);
         all.see_to_due(); // all workers may be blocked, and nobody wait for them till then
+        if (all.timers_.are_unwatched()) {
+            all.call_one_that_sleeps(); // the worker that watched them runs a fibre, maybe for long
+        }
         const std::uint32_t count = all.started_.load(std::memory_order_relaxed);
         for (std::uint32_t number = 0; number < count; ++number) {
             all.look_after(*all.workers_[number]);

@@ -37,6 +37,27 @@ class Timers {
     // UINT64_MAX: there is none.
     std::uint64_t earliest() const { return earliest_.load(std::memory_order_relaxed); }
 
+    // For a thread that goes to sleep: until when, to see to timers then. UINT64_MAX: another
+    // thread wakes in time, or there is no timer. Each timer would wake all idle workers otherwise.
+    std::uint64_t watch() {
+        const std::uint64_t time_ns = earliest();
+        std::uint64_t watched_ns = watched_.load(std::memory_order_relaxed);
+        while (time_ns < watched_ns) {
+            if (watched_.compare_exchange_weak(watched_ns, time_ns, std::memory_order_relaxed)) {
+                return time_ns;
+            }
+        }
+        return UINT64_MAX;
+    }
+
+    // The thread is awake. `time_ns` is what watch has returned.
+    void end_watch(std::uint64_t time_ns) {
+        watched_.compare_exchange_strong(time_ns, UINT64_MAX, std::memory_order_relaxed);
+    }
+
+    // No sleeping thread wakes in time for the earliest timer.
+    bool are_unwatched() const { return earliest() < watched_.load(std::memory_order_relaxed); }
+
     // Takes one whose time has come.
     bool take(std::uint64_t now_ns, Entry& entry) {
         const std::lock_guard guard(lock_);
@@ -57,6 +78,9 @@ class Timers {
     SpinLock lock_;
     std::vector<Entry> heap_; // the earliest first
     std::atomic<std::uint64_t> earliest_{UINT64_MAX};
+    // The earliest time at which a sleeping thread wakes by itself; UINT64_MAX: none does. (A later
+    // one may wake as well. Who ends its watch may make others watch the same time again.)
+    std::atomic<std::uint64_t> watched_{UINT64_MAX};
 };
 
 } // namespace warren::fibre

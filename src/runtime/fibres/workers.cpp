@@ -248,7 +248,8 @@ void Scheduler::sleep(Worker& worker) {
     if (!others && !is_due) {
         looks_again = look_for_deadlock();
     }
-    std::uint64_t until = is_due ? now : timers_.earliest();
+    const std::uint64_t watched = is_due ? UINT64_MAX : timers_.watch();
+    std::uint64_t until = is_due ? now : watched;
     const bool helps =
         options_.steals || worker.principal.load(std::memory_order_relaxed) != nullptr;
     if (others && helps && !worker.relieved.load(std::memory_order_relaxed)) {
@@ -259,6 +260,7 @@ void Scheduler::sleep(Worker& worker) {
     }
     const timespec limit = time_of(until > now ? until - now : 0);
     kernel_wait(worker.bell, seen, until == UINT64_MAX ? nullptr : &limit);
+    timers_.end_watch(watched);
     const std::lock_guard guard(worker.queue.lock());
     if (worker.sleeping.exchange(false, std::memory_order_relaxed)) {
         awake_.fetch_add(1, std::memory_order_seq_cst);

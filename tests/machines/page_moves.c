@@ -72,6 +72,20 @@ static struct Where look(const char* stack, const char* big, int node) {
     return where;
 }
 
+/* They may take their time. Who waits asks about one page only: 32 ranks that ask about all their
+   pages keep the emulated processors from moving them. */
+static struct Where wait_for(const char* stack, const char* big, int node) {
+    for (int turn = 0; turn < 200 && elsewhere(big, 1, node) != 0; ++turn) {
+        usleep(200000);
+    }
+    struct Where where = look(stack, big, node);
+    for (int turn = 0; turn < 10 && sum(&where) != 0; ++turn) {
+        usleep(200000);
+        where = look(stack, big, node);
+    }
+    return where;
+}
+
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     const int follow = argc > 1 && strcmp(argv[1], "follow") == 0;
@@ -108,16 +122,7 @@ int main(int argc, char** argv) {
     MPI_Barrier(MPI_COMM_WORLD);
     const int node = here();
     const int moved = node != first;
-    /* They may take their time. Who waits asks about one page only: 32 ranks that ask about all
-       their pages keep the emulated processors from moving them. */
-    for (int turn = 0; turn < 200 && follow && moved && elsewhere(big, 1, node) != 0; ++turn) {
-        usleep(200000);
-    }
-    struct Where after = look(stack, big, node);
-    for (int turn = 0; turn < 10 && moved && sum(&after) != 0; ++turn) {
-        usleep(200000);
-        after = look(stack, big, node);
-    }
+    struct Where after = moved && follow ? wait_for(stack, big, node) : look(stack, big, node);
     int wrong = moved && follow && sum(&after) != 0;
     if (moved && !follow) {
         after = look(stack, big, first);

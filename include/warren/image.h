@@ -74,7 +74,9 @@ typedef struct {
        there is nothing to be read. 0, 1, 2 is usual; the process's output, 1, is written line by
        line, unless the image has descriptors of its own. */
     int input, output, error;
-    unsigned flags; /* of those below */
+    unsigned flags;               /* of those below */
+    const char* const* preloaded; /* libraries, by name or path, that the first program or library
+                                     gets before those that it needs, ended by null; null: none */
 } warren_image_options;
 
 enum {

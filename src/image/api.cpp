@@ -106,7 +106,8 @@ WARREN_API int warren_image_create(const warren_image_options* options, warren_i
                                        "sizeof(warren_image_options), %zu",
                                        options->bytes, sizeof(warren_image_options)));
         }
-        made.sharing = {names(options->shared), names(options->separate)};
+        made.sharing = {names(options->shared), names(options->separate),
+                        names(options->preloaded)};
         made.descriptors = {options->input, options->output, options->error,
                             (options->flags & WARREN_IMAGE_OWN_DESCRIPTORS) != 0};
         made.own_directory = (options->flags & WARREN_IMAGE_OWN_DIRECTORY) != 0;

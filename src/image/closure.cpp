@@ -14,6 +14,24 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+Error add_preloaded(const ElfFile& root, const Sharing& sharing, Closure& closure) {
+    for (const std::string& name : sharing.preloaded) {
+        FilePointer file;
+        if (Error error = find_library(name, {&root}, file)) {
+            return error;
+        }
+        const auto is_file = [&](const Closure::Member& member) {
+            return member.file->identity() == file->identity();
+        };
+        if (std::none_of(closure.members.begin(), closure.members.end(), is_file)) {
+            closure.members.front().needs.push_back(closure.members.size());
+            closure.members.push_back({file, {}});
+        }
+    }
+    closure.preloaded = closure.members.size() - 1;
+    return {};
+}
+
 } // namespace
 
 bool Sharing::is_shared(const std::string& name) const {
@@ -24,6 +42,12 @@ Error find_closure(const FilePointer& root, const Sharing& sharing,
                    const std::vector<FilePointer>& present, Closure& closure) {
     std::vector<std::size_t> asked_by{0}; // per member
     closure.members.push_back({root, {}});
+    if (present.empty()) {
+        if (Error error = add_preloaded(*root, sharing, closure)) {
+            return error;
+        }
+        asked_by.resize(closure.members.size());
+    }
     const auto number_of = [&](auto&& matches) {
         std::size_t number = 0;
         for (const FilePointer& file : present) {

@@ -19,6 +19,9 @@ namespace warren::image {
 struct Sharing {
     std::vector<std::string> shared;
     std::vector<std::string> private_;
+    // Libraries, by name or path, that come right behind the program, before those that it needs,
+    // as preloaded ones do in a process. They are private.
+    std::vector<std::string> preloaded = {};
 
     bool is_shared(const std::string& name) const;
 };
@@ -32,6 +35,8 @@ struct Closure {
     };
     // The root first, then breadth first: the order in which symbols are looked up.
     std::vector<Member> members;
+    // Preloaded members, behind the root, which needs them before all others.
+    std::size_t preloaded = 0;
     // Names of shared libraries, in the order found.
     std::vector<std::string> shared;
 };

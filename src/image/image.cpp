@@ -253,6 +253,9 @@ std::string Image::plan_key(const ElfFile& root) const {
     for (const std::string& name : options_.sharing.private_) {
         key.append("\nprivate ").append(name);
     }
+    for (const std::string& name : options_.sharing.preloaded) {
+        key.append("\npreloaded ").append(name);
+    }
     for (const HostBinding& binding : options_.bindings) {
         key.append("\nbound ").append(binding.name).append(" ");
         key.append(std::to_string(reinterpret_cast<std::uintptr_t>(binding.address)));
@@ -281,6 +284,7 @@ Error Image::map_new(const Closure& closure, std::size_t first) {
                                                      : made[number - first]);
         }
     }
+    made.front()->preloaded = closure.preloaded;
     if (!address_table().add(made)) {
         return fail(WARREN_IMAGE_ERR_MEMORY, "%s: the process has %zu modules, the limit",
                     closure.members.front().file->path().c_str(), AddressTable::limit);

@@ -46,8 +46,11 @@ void Image::construct(Module& module, Constructor own) {
     if (&module == program_) {
         call_all(dynamic.preinit_array);
     }
-    for (Module* needed : module.needs) {
-        construct(*needed);
+    for (std::size_t at = module.preloaded; at < module.needs.size(); ++at) {
+        construct(*module.needs[at]);
+    }
+    for (std::size_t at = module.preloaded; at > 0; --at) { // the last first, as ld.so does
+        construct(*module.needs[at - 1]);
     }
     if (own != nullptr) {
         own(argument_count, arguments, variables);

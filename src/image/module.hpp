@@ -47,6 +47,7 @@ struct Module {
     std::byte* start = nullptr;  // of the mapping
     std::byte* base = nullptr;   // where the file's address 0 is: start, for all usual linkers
     std::vector<Module*> needs;  // private ones
+    std::size_t preloaded = 0;   // how many of them, from the first, are preloaded tools
     std::int64_t tls_offset = 0; // from the thread pointer
     State state = State::mapped;
     unsigned opened = 0; // times by dlopen from inside, or by the host

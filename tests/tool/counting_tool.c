@@ -10,6 +10,11 @@ typedef int (*Allreduce)(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm
 
 static int sends;
 static int reductions;
+static int constructions;
+
+__attribute__((constructor)) static void construct(void) {
+    ++constructions;
+}
 
 int MPI_Send(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
     Send next;
@@ -28,6 +33,6 @@ int MPI_Allreduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype da
 
 void TOOL_CALLS(int* own_sends, int* own_reductions);
 void TOOL_CALLS(int* own_sends, int* own_reductions) {
-    *own_sends = sends;
+    *own_sends = constructions == 1 ? sends : -1;
     *own_reductions = reductions;
 }

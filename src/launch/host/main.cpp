@@ -239,6 +239,12 @@ warren_image* make_image(const Start& start) {
     }
     shared.push_back(nullptr);
     options.shared = shared.data();
+    std::vector<const char*> preloaded;
+    for (const std::string& library : plan.programs[rank.program].preloaded) {
+        preloaded.push_back(library.c_str());
+    }
+    preloaded.push_back(nullptr);
+    options.preloaded = preloaded.data();
     options.flags = has_fibres(plan) ? 0 : WARREN_IMAGE_OWN_DIRECTORY;
     if (has_own_descriptors(plan)) {
         options.input = STDIN_FILENO;

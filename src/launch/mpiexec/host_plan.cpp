@@ -96,6 +96,7 @@ bool read_programs(Reader& reader, HostPlan& plan) {
         program.own_allocator = reader.number() != 0;
         program.arguments = reader.texts();
         program.environment = reader.texts();
+        program.preloaded = reader.texts();
         sound = sound && !program.arguments.empty() && !program.environment.empty();
     }
     return sound;
@@ -165,6 +166,7 @@ Error HostPlan::write(int& descriptor) const {
         writer.number(program.own_allocator ? 1 : 0);
         writer.texts(program.arguments);
         writer.texts(program.environment);
+        writer.texts(program.preloaded);
     }
     writer.number(ranks.size());
     for (const Rank& rank : ranks) {

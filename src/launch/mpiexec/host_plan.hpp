@@ -27,6 +27,7 @@ struct HostPlan {
         std::vector<std::string> arguments;
         std::vector<std::string> environment; // the first entry is the place of the rank's number
         bool own_allocator = false;
+        std::vector<std::string> preloaded = {}; // of which each rank has its own copy
     };
     struct Rank {
         std::uint32_t program = 0;

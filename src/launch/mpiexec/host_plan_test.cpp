@@ -29,6 +29,7 @@ HostPlan small_plan() {
     plan.programs = {{"./a", "/tmp", {"a", "", "two words"}, {"WARREN_RANK=", "A=1"}},
                      {"/bin/b", "", {"b"}, {"WARREN_RANK="}}};
     plan.programs[1].own_allocator = true;
+    plan.programs[1].preloaded = {"/lib/tool.so"};
     plan.ranks.resize(3);
     plan.ranks[0] = {.program = 0, .input = 0, .output = 11, .errors = 12, .manager = 20};
     plan.ranks[1] = {.program = 1, .output = 13, .errors = 14};
@@ -73,6 +74,7 @@ TEST(HostPlan, IsReadAsWritten) {
     ASSERT_EQ(read.programs.size(), 2U);
     for (std::size_t i = 0; i < 2; ++i) {
         EXPECT_EQ(read.programs[i].path, plan.programs[i].path);
+        EXPECT_EQ(read.programs[i].preloaded, plan.programs[i].preloaded);
         EXPECT_EQ(read.programs[i].directory, plan.programs[i].directory);
         EXPECT_EQ(read.programs[i].own_allocator, plan.programs[i].own_allocator);
         EXPECT_EQ(read.programs[i].arguments, plan.programs[i].arguments);

@@ -15,6 +15,7 @@
 #include "launch/mpiexec/limits.hpp"
 #include "launch/mpiexec/outcome.hpp"
 #include "launch/mpiexec/own_place.hpp"
+#include "launch/mpiexec/preloaded_tools.hpp"
 #include "launch/mpiexec/tuning.hpp"
 #include "mpi/job/book.hpp"
 #include "mpi/job/node_map.hpp"
@@ -185,6 +186,8 @@ bool JobStart::make_environments() {
     if (job_.has_host()) {
         host_environment_.build(job_.line.environment, plan_.programs[0].settings(), environment,
                                 environ);
+        host_environment_.limit_preload(
+            preloaded_libraries(host_environment_.pointers(), plan_.programs[0]).of_process);
         environment = {.size = job_.world_size(), .job = job_.name, .more = environment.more};
     }
     for (ResolvedProgram& program : plan_.programs) {

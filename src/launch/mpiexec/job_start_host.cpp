@@ -12,6 +12,7 @@
 #include "launch/mpiexec/host_plan.hpp"
 #include "launch/mpiexec/job_start.hpp"
 #include "launch/mpiexec/own_place.hpp"
+#include "launch/mpiexec/preloaded_tools.hpp"
 #include "runtime/balance/balancer.hpp"
 #include "runtime/balance/load_table.hpp"
 
@@ -25,19 +26,6 @@ std::vector<std::string> strings(char* const* list) {
         made.emplace_back(*list);
     }
     return made;
-}
-
-// Images take no copies of libraries from there, which tools are often given by: where they call
-// one, it is the process's.
-bool has_preloaded(char* const* environment) {
-    constexpr std::string_view name = "LD_PRELOAD=";
-    for (; *environment != nullptr; ++environment) {
-        const std::string_view text = *environment;
-        if (text.starts_with(name) && text != name) {
-            return true;
-        }
-    }
-    return false;
 }
 
 } // namespace
@@ -59,16 +47,18 @@ void JobStart::plan_balancing(HostPlan& plan) {
 // The programs, and what each gets.
 void JobStart::describe_programs(HostPlan& plan) {
     for (ResolvedProgram& program : plan_.programs) {
-        if (has_preloaded(program.environment())) {
-            job_.report.say("LD_PRELOAD is for the process of all ranks only: ranks of '" +
+        PreloadedLibraries preloaded = preloaded_libraries(program.environment(), program);
+        for (const std::string& library : preloaded.without_mpi) {
+            job_.report.say("LD_PRELOAD: " + library +
+                            " has no MPI procedures: it is in the process of all ranks of '" +
                             program.name() +
-                            "' that call its libraries share one copy of them, with its variables "
-                            "(each has its own when the program is linked to them, or with --ranks "
-                            "processes)");
+                            "', not in each of them (it is when the program is linked to it, or "
+                            "with --ranks processes)");
         }
         plan.programs.push_back({program.path(), program.directory(), strings(program.arguments()),
                                  strings(program.environment()),
-                                 plan_.own_allocators[plan.programs.size()]});
+                                 plan_.own_allocators[plan.programs.size()],
+                                 std::move(preloaded.tools)});
     }
 }
 

@@ -152,6 +152,20 @@ void Environment::preload(const std::string& library) {
     entries_.push_back(start + library);
 }
 
+void Environment::limit_preload(const std::vector<std::string>& libraries) {
+    const std::string start = "LD_PRELOAD=";
+    for (std::size_t index = 0; index < entries_.size(); ++index) {
+        std::string& entry = entries_[index];
+        if (entry.starts_with(start)) {
+            entry = start;
+            for (const std::string& library : libraries) {
+                entry += (entry.size() > start.size() ? ":" : "") + library;
+            }
+            pointers_[index] = entry.data();
+        }
+    }
+}
+
 void Environment::put_first(const std::string& folders) {
     const std::string start = "LD_LIBRARY_PATH=";
     for (std::string& entry : entries_) {

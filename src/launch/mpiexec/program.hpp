@@ -39,6 +39,9 @@ class Environment {
                const std::vector<EnvironmentSetting>& own, const RankEnvironment& rank,
                char** inherited);
 
+    // Preloads these libraries only, if any were.
+    void limit_preload(const std::vector<std::string>& libraries);
+
     // The first entry is the place of WARREN_RANK.
     char* const* pointers() { return pointers_.data(); }
 

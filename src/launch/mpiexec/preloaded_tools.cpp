@@ -1,0 +1,85 @@
+#include "launch/mpiexec/preloaded_tools.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string_view>
+
+#include "image/libraries.hpp"
+
+namespace warren::launch {
+
+namespace {
+
+enum class Kind { none, tool, mpi_library };
+
+// A tool calls the PMPI_ procedures that an MPI library defines.
+Kind kind_of(const image::ElfFile& file) {
+    const image::SymbolTable& symbols = file.symbols();
+    Kind kind = Kind::none;
+    for (std::uint32_t index = 0; index < symbols.count(); ++index) {
+        const std::string_view name = symbols.name(index);
+        if (symbols.symbol(index).st_shndx == SHN_UNDEF) {
+            continue;
+        }
+        if (name.starts_with("PMPI_")) {
+            return Kind::mpi_library;
+        }
+        if (name.starts_with("MPI_") || name.starts_with("mpi_")) {
+            kind = Kind::tool;
+        }
+    }
+    return kind;
+}
+
+// The file that the system's loader would take; null: none that can be read.
+image::FilePointer find_preloaded(const std::string& name, const ResolvedProgram& into) {
+    image::FilePointer file;
+    Error error;
+    if (name.find('/') != std::string::npos) {
+        error = image::open_file(std::filesystem::path(into.directory()) / name, file);
+    } else {
+        image::FilePointer user;
+        error = image::open_file(into.full_path(), user);
+        if (!error) {
+            error = image::find_library(name, {user.get()}, file);
+        }
+    }
+    const bool found = !error;
+    error.drop();
+    return found ? file : nullptr;
+}
+
+} // namespace
+
+PreloadedLibraries preloaded_libraries(char* const* environment, const ResolvedProgram& into) {
+    constexpr std::string_view variable = "LD_PRELOAD=";
+    std::string_view list;
+    for (; *environment != nullptr; ++environment) {
+        if (std::string_view(*environment).starts_with(variable)) {
+            list = std::string_view(*environment).substr(variable.size());
+        }
+    }
+    PreloadedLibraries found;
+    for (std::size_t begin = 0; begin < list.size();) {
+        const std::size_t end = std::min(list.find_first_of(" :", begin), list.size());
+        const std::string name(list.substr(begin, end - begin));
+        begin = end + 1;
+        if (name.empty()) {
+            continue;
+        }
+        const image::FilePointer file = find_preloaded(name, into);
+        const Kind kind = file != nullptr ? kind_of(*file) : Kind::none;
+        if (kind == Kind::tool) {
+            found.tools.push_back(std::filesystem::absolute(file->path()));
+            continue;
+        }
+        found.of_process.push_back(name);
+        if (file != nullptr && kind == Kind::none) { // (Of others the system's loader complains.)
+            found.without_mpi.push_back(name);
+        }
+    }
+    return found;
+}
+
+} // namespace warren::launch

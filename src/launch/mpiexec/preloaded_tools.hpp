@@ -1,0 +1,25 @@
+// Preloaded tools: libraries that the user preloads into programs (LD_PRELOAD) and that have MPI
+// procedures of their own (MPI 5.0, 15.2). Ranks that share a process get a copy of each, as
+// processes would.
+//
+// Other preloaded libraries (allocators, recorders, MPI libraries themselves) are the process's.
+// Thread rule: any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launch/mpiexec/program.hpp"
+
+namespace warren::launch {
+
+struct PreloadedLibraries {
+    std::vector<std::string> tools;       // paths, in their order
+    std::vector<std::string> of_process;  // the others, as written
+    std::vector<std::string> without_mpi; // those of them that have no MPI procedures
+};
+
+// Those of an environment; `into` is what they are loaded into.
+PreloadedLibraries preloaded_libraries(char* const* environment, const ResolvedProgram& into);
+
+} // namespace warren::launch

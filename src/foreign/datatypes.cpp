@@ -57,7 +57,9 @@ int get_contents(MPI_Datatype type, MPI_Count max_integers, int* integers, MPI_C
         types[i] = nullptr;
     }
     const int code = call(datatypes != nullptr ? types.data() : nullptr);
-    if (code == MPI_SUCCESS) {
+    // A call that has failed may return MPI_SUCCESS, if its error handler says so, and has written
+    // nothing. Types with constants among their integers are made of one type.
+    if (code == MPI_SUCCESS && types.length() > 0 && types[0] != nullptr) {
         translate_integers(type, max_integers, integers);
     }
     for (MPI_Count i = 0; i < types.length(); ++i) {

@@ -34,6 +34,9 @@ int MPIX_Query_cuda_support(void);
 #ifdef WARREN_OPENMPI
 int MPIX_Barrier_init(MPI_Comm, MPI_Info, MPI_Request*);
 extern char ompi_mpi_errors_throw_exceptions[1024];
+/* Open MPI's library of C++ classes refers to these. */
+extern int ompi_errcode_intern_lastused;
+extern char ompi_errcodes_intern[1], ompi_registered_datareps[1];
 #else
 int MPIX_GPU_query_support(int, int*);
 #endif
@@ -303,6 +306,32 @@ static void missing(void) {
     CHECK(MPIX_Query_cuda_support() == 0);
 }
 
+static void forgiving(MPI_Comm* comm, int* code, ...) {
+    (void)comm;
+    *code = MPI_SUCCESS;
+    ++handled;
+}
+
+/* A failed call that returns MPI_SUCCESS, as the error handler wants it, has written nothing. */
+static void forgiven(void) {
+    const int size = 4, part = 2, start = 1;
+    MPI_Errhandler own;
+    MPI_Errhandler_create(forgiving, &own);
+    MPI_Errhandler_set(MPI_COMM_SELF, own);
+    MPI_Datatype made, of_which = MPI_DATATYPE_NULL;
+    MPI_Type_create_subarray(1, &size, &part, &start, MPI_ORDER_C, MPI_INT, &made);
+    const int untouched = 12; /* the standard ABI's MPI_ORDER_C, which would be translated */
+    int integers[5] = {untouched, -1, -2, -3, -4};
+    handled = 0;
+    CHECK(MPI_Type_get_contents(made, 1, 0, 1, integers, NULL, &of_which) == MPI_SUCCESS);
+    CHECK(handled == 1 && integers[0] == untouched && of_which == MPI_DATATYPE_NULL);
+    CHECK(MPI_Type_get_contents(made, 5, 0, 1, integers, NULL, &of_which) == MPI_SUCCESS);
+    CHECK(handled == 1 && integers[4] == MPI_ORDER_C && of_which == MPI_INT);
+    MPI_Type_free(&made);
+    MPI_Errhandler_set(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_Errhandler_free(&own);
+}
+
 /* What one of the libraries has beside the standard. */
 static void extensions(void) {
 #ifdef WARREN_OPENMPI
@@ -314,6 +343,8 @@ static void extensions(void) {
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     MPI_Errhandler handler_of_classes = (MPI_Errhandler)(void*)ompi_mpi_errors_throw_exceptions;
     CHECK(MPI_Comm_set_errhandler(MPI_COMM_SELF, handler_of_classes) != MPI_SUCCESS);
+    CHECK(ompi_errcode_intern_lastused == 0 && ompi_errcodes_intern[0] == 0);
+    CHECK(ompi_registered_datareps[0] == 0);
 #else
     int supported = -1;
     CHECK(MPIX_GPU_query_support(0, &supported) == MPI_SUCCESS && supported == 0);
@@ -339,6 +370,7 @@ int main(int argc, char** argv) {
     strings_of_infos();
     errors_of_the_program();
     missing();
+    forgiven();
     extensions();
     MPI_Finalize();
     return failures != 0;

@@ -44,7 +44,9 @@ bool has_numpy(const std::string& python) {
     posix_spawn_file_actions_t quietly;
     posix_spawn_file_actions_init(&quietly);
     for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
-        posix_spawn_file_actions_addopen(&quietly, stream, "/dev/null", O_WRONLY, 0);
+        if (access("/dev/null", W_OK) == 0) {
+            posix_spawn_file_actions_addopen(&quietly, stream, "/dev/null", O_WRONLY, 0);
+        }
     }
     const char* words[] = {python.c_str(), "-c", "import numpy", nullptr};
     pid_t child = 0;

@@ -1,7 +1,10 @@
 // What this system lets processes do: the first part of `warren doctor`.
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -97,6 +100,17 @@ Finding memory_files() {
             "allow memfd_create in the container's seccomp profile"};
 }
 
+Finding null_device() {
+    const int descriptor = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (descriptor < 0) {
+        return {Finding::prevents, "/dev/null",
+                std::string(std::strerror(errno)) + ": it is the input of all ranks but the first",
+                "mknod -m 666 /dev/null c 1 3, or give the container a /dev"};
+    }
+    close(descriptor);
+    return {Finding::good, "/dev/null", "can be opened"};
+}
+
 Finding single_copy() {
     const Probe probe = probe_single_copy();
     if (probe.allowed) {
@@ -141,6 +155,12 @@ Finding container() {
         if (access(file, F_OK) == 0) {
             return {Finding::note, "container", std::string(name) + " (" + file + ")"};
         }
+    }
+    if (const char* name = std::getenv("container")) { // systemd's convention, LXC's too
+        return {Finding::note, "container", std::string(name) + " (container=" + name + ")"};
+    }
+    if (std::getenv("KUBERNETES_SERVICE_HOST") != nullptr) {
+        return {Finding::note, "container", "Kubernetes (KUBERNETES_SERVICE_HOST)"};
     }
     return {Finding::good, "container", "none that leaves its mark"};
 }
@@ -290,9 +310,9 @@ std::optional<Finding> missing_proc() {
 }
 
 std::vector<Finding> examine_system() {
-    return {processors(), hwloc(),       memory(),      memory_files(), single_copy(), fences(),
-            io_uring(),   seccomp(),     container(),   descriptors(),  processes(),   mappings(),
-            huge_pages(), page_faults(), other_nodes(), launcher()};
+    return {processors(), hwloc(),      memory(),      memory_files(), null_device(), single_copy(),
+            fences(),     io_uring(),   seccomp(),     container(),    descriptors(), processes(),
+            mappings(),   huge_pages(), page_faults(), other_nodes(),  launcher()};
 }
 
 } // namespace warren::tools

@@ -75,6 +75,8 @@ expect(doctor(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (12,
 narrow = doctor(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 33, 1 << 33)))
 expect(narrow, "memory", "hinders", r"ulimit -v is 8388608 kB.*remedy: ulimit -v unlimited")
 expect(doctor(env={**os.environ, "SLURM_JOB_ID": "17"}), "launcher", "note", "SLURM_JOB_ID=17")
+if not any(map(os.path.exists, ("/.dockerenv", "/run/.containerenv", "/.singularity.d"))):
+    expect(doctor(env={**os.environ, "container": "lxc"}), "container", "note", "lxc")
 expect(doctor(env={**os.environ, "WARREN_PYTHON": "/nowhere/python"}), "reports", "hinders", "/nowhere/python.*remedy: apt-get install python3-numpy.*WARREN_PYTHON")
 if shutil.which("unshare") and subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0:
     without = ["unshare", "-m", "sh", "-c", 'umount -l /dev/shm 2> /dev/null; exec "$@"', "sh"]
@@ -84,6 +86,14 @@ if shutil.which("unshare") and subprocess.run(["unshare", "-m", "true"], capture
     expect(bare, "/proc", "prevents", "not mounted.*remedy: mount -t proc")
     if len(bare) != 1:
         failures.append(f"without /proc files that are there are said to be missing: {bare}")
+    no_devices = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /dev; exec "$@"', "sh"]
+    no_null = doctor(before=no_devices, expect=1)
+    expect(no_null, "/dev/null", "prevents", "No such file.*remedy: mknod")
+    if no_null["reports"] != doctor()["reports"]:
+        failures.append(f"without /dev: {no_null['reports']}")
+    job = subprocess.run([*no_devices, build / "bin/mpiexec", "-n", "2", build / "bench/launch"], capture_output=True, text=True)
+    if job.returncode != 1 or "/dev/null, the input of" not in job.stderr:
+        failures.append(f"without /dev a job ends with {job.returncode}: {job.stderr}")
     no_sys = ["unshare", "-m", "sh", "-c", 'umount -l /sys 2> /dev/null || mount -t tmpfs none /sys; exec "$@"', "sh"]
     expect(doctor(before=no_sys), "huge pages", "note", "unknown")
 

@@ -140,9 +140,15 @@ int JobStart::number_for_ranks(int descriptor, int command) const {
 
 bool JobStart::open_descriptors() {
     null_input_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (null_input_ < 0) {
+        job_.report.fail(exit_failure, std::string("/dev/null, the input of all ranks but the "
+                                                   "first, can't be opened: ") +
+                                           std::strerror(errno));
+        return false;
+    }
     segment_number_ = number_for_ranks(job_.segment.descriptor(), F_DUPFD); // they inherit it
     lifeline_number_ = number_for_ranks(job_.events.descriptor(), F_DUPFD_CLOEXEC);
-    if (null_input_ < 0 || segment_number_ < 0 || lifeline_number_ < 0) {
+    if (segment_number_ < 0 || lifeline_number_ < 0) {
         job_.report.fail(exit_failure,
                          std::string("descriptors of mpiexec itself: ") + std::strerror(errno));
         return false;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds Debian's packages of what is committed, into FOLDER, and lets lintian look at them.
 #     packaging/debian/build.sh FOLDER [BUILD]      BUILD: packs this build tree, instead of a new one
-# Needs dpkg-dev, debhelper, lintian and what `Build-Depends` of packaging/debian/control names.
+# As root or with sudo it installs what it needs.
 set -eu
 [ $# = 1 ] || [ $# = 2 ] || {
     echo "usage: packaging/debian/build.sh FOLDER [BUILD]" >&2
@@ -14,6 +14,15 @@ if [ $# = 2 ]; then
     WARREN_BUILD=$(readlink -f "$2")
     export WARREN_BUILD
 fi
+
+# The packages of Build-Depends, a line each; debhelper-compat is none by itself.
+build_depends() {
+    awk '/^[^ ]/ { on = /^Build-Depends:/ } on { sub(/^[^ ]*: */, ""); print }' "$top/packaging/debian/control" |
+        tr -d ' ' | sed 's/[(,].*//; s/^debhelper-compat$/debhelper/'
+}
+# shellcheck disable=SC2046 # (words)
+"$top/tools/install_packages.sh" build-essential lintian $(build_depends)
+
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT INT TERM
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Checks what no file of the repository should hold, in the files that git tracks.
 
-Paths of somebody's machine, lines without an end, tabs and blanks at the end of a line. Prints
-FILE:LINE: reason; the exit code is 1 if there is any.
+Paths of somebody's machine, lines without an end, tabs and blanks at the end of a line, and in src and
+analyser comments that don't name what they are about. Prints FILE:LINE: reason; the exit code is 1 if
+there is any.
 """
 
 import pathlib
@@ -14,6 +15,9 @@ TOP = pathlib.Path(__file__).resolve().parent.parent
 SOURCES = {".cpp", ".hpp", ".c", ".h", ".py", ".sh", ".cmake"}
 # A folder of a person or of a machine; /root and /home belong to whoever runs the tools.
 MACHINE_PATHS = re.compile(r"(?<![\w.$}~-])/(home|Users|work|root|mnt)/[\w.-]+")
+
+# "Of the file", "What is left", "The same for all": the reader has to guess the subject.
+WITHOUT_SUBJECT = re.compile(r"//  ?(Of|What|The same) ")
 
 
 def tracked_files():
@@ -38,6 +42,8 @@ def violations_in(path):
             yield f"{where}: blanks at the end of the line"
         if "\t" in line and path.suffix in SOURCES:
             yield f"{where}: a tab"
+        if name.startswith(("src/", "analyser/")) and WITHOUT_SUBJECT.search(line):
+            yield f"{where}: a comment without a subject: {line.strip()[:80]}"
 
 
 def main():

@@ -71,7 +71,7 @@ int warren_image_control_file(int descriptor, int command, void* argument);
 // fdopen and fclose of programs of images that bind nothing else.
 std::FILE* warren_image_open_descriptor(int descriptor, const char* mode);
 int warren_image_close_stream(std::FILE* stream);
-// What the host has to do about commands that programs of images start. `needs_fork`: whether the
+// Tells the host of commands that programs of images start. `needs_fork`: whether the
 // calling thread's image can start one by fork and exec only; `prepare`: in the child, before it
 // executes the command, maybe in its parent's memory.
 void warren_image_watch_exec(bool (*needs_fork)(), void (*prepare)());

@@ -81,7 +81,7 @@ pid_t other_locker(const struct stat& status, bool is_noted) {
     return 0;
 }
 
-// The same file, by a description of its own. One that can be written takes both kinds of locks.
+// Opens the file once more. A descriptor that can be written to takes both kinds of locks.
 int open_again(int descriptor) {
     char path[40];
     std::snprintf(path, sizeof path, "/proc/thread-self/fd/%d", descriptor);

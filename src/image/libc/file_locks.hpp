@@ -29,7 +29,7 @@ class FileLocks {
     int control(int descriptor, int command, struct flock& lock);
     // The image closes a descriptor: its locks of the file end.
     void forget(int descriptor);
-    // The same of all open descriptors from `first` to `last`.
+    // The image closes all its descriptors from `first` to `last`.
     void forget_range(unsigned first, unsigned last);
     // All locks end, with the image.
     void forget_all();

@@ -353,7 +353,7 @@ int pthread_atfork(void (*prepare)(), void (*parent)(), void (*child)());
 int system(const char* command);
 std::FILE* popen(const char* command, const char* mode);
 int pclose(std::FILE* stream);
-// What the host has to do about commands (image/host_interface.hpp); once, before there are images.
+// Tells the host of commands (image/host_interface.hpp); once, before there are images.
 void watch_exec(bool (*needs_fork)(), void (*prepare)());
 void run_commands_by(const CommandFunctions& functions); // image/host_interface.hpp
 // execve of a path of the program's, after what the host has to do. Allocates nothing.

@@ -82,7 +82,7 @@ bool has_own_locale() {
 
 } // namespace
 
-// What is a process's global locale is the image's.
+// The image has the global locale that a process would have.
 locale_t uselocale(locale_t wanted) {
     LibcState& state = LibcState::current();
     const std::lock_guard guard(state.environment_lock);

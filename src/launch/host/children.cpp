@@ -332,7 +332,7 @@ pid_t look_once(Children& own, const Wanted& wanted, Look look) {
 constexpr std::uint64_t first_child_look_ns = 50'000;
 constexpr std::uint64_t longest_child_look_ns = 5'000'000;
 
-// The same until one has something to say, or an error, which may be a handler's interruption.
+// Looks until a child has something to say, or an error, which may be a handler's interruption.
 template <typename Look>
 pid_t look_in_fibre(RankSignals& signals, Children& own, const Wanted& wanted, Look look) {
     SignalWait wait(signals, SignalWait::Kind::for_other, nullptr);

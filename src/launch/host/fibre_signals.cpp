@@ -106,7 +106,7 @@ sigset_t set_of(Mask mask) {
     return set;
 }
 
-// What the calling fibre has blocked in the kernel: it is in a handler, or has left one by longjmp.
+// The kernel's mask of the calling fibre, which is in a handler, or has left one by longjmp.
 Mask blocked_in_kernel() {
     sigset_t set;
     pthread_sigmask(SIG_BLOCK, nullptr, &set);
@@ -120,7 +120,7 @@ bool is_always_the_kernels(int number) {
            (number >= __SIGRTMIN && number < SIGRTMIN);
 }
 
-// What a rank blocks or waits for has to come to the dispatcher.
+// Signals that a rank blocks or waits for have to come to the dispatcher.
 void watch_all(Mask mask) {
     for (int number = 1; number < NSIG; ++number) {
         if ((mask & bit(number)) != 0 && !is_always_the_kernels(number) &&
@@ -326,7 +326,7 @@ bool put_in_queue(RankSignals& signals, const siginfo_t& information, Mask in_ke
                   pid_t& calling) {
     const int number = information.si_signo;
     const Held held(signals);
-    // Of a rank that waits, another thread raises what ends a process, and is to go no further.
+    // If the rank waits, another thread raises what ends a process, and is to go no further.
     waits = signals.waits && !is_crash_signal(number);
     if (((signals.blocked | in_kernel) & bit(number)) == 0 && !waits) {
         return false;

@@ -44,7 +44,7 @@ sigset_t signals_blocked_by_caller();
 int set_signal_mask(int how, const sigset_t* set, sigset_t* former);
 
 struct RankSignals;
-// Of the calling fibre. Null: it is none, or in a child of fork, whose signals are the kernel's.
+// Null: the caller is no fibre, or in a child of fork, whose signals are the kernel's.
 RankSignals* signals_of_caller();
 
 // Whether the caller is a thread that a fibre rank's program has made. The rank's signals that its

@@ -103,7 +103,7 @@ int await(RankSignals& signals, const sigset_t& set, siginfo_t& information, std
     }
 }
 
-// The same for a thread that the rank's program has made. The kernel gives it signals for the
+// As await, for a thread that the rank's program has made. The kernel gives it signals for the
 // process that may be another rank's, and its own rank's fibre may have got some for it.
 int await_in_thread(const sigset_t& set, siginfo_t& information, std::uint64_t end_ns) {
     constexpr std::uint64_t first_slice_ns = 50'000;

@@ -25,7 +25,7 @@ void prepare_streams(const HostPlan& plan);
 
 // The process's descriptor that the calling rank's program means by this number; -1: closed.
 int real_descriptor(int descriptor);
-// What the rank's standard input is at first.
+// The file that is the rank's standard input at first.
 int first_input(std::uint32_t rank);
 // A child that is started by these actions has the calling rank's descriptors as 0, 1 and 2. An
 // error number, or 0.

@@ -1,4 +1,4 @@
-// What the kernel tells of the signals of a thread of this process.
+// Reads what the kernel tells of the signals of a thread of this process.
 // Thread rule: any thread, also in handlers of signals.
 #pragma once
 

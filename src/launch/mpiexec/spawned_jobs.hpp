@@ -38,7 +38,7 @@ class SpawnedJobs {
     // Whether the child was one of these mpiexecs.
     bool ended(pid_t pid, int wait_status);
     std::uint32_t running() const { return static_cast<std::uint32_t>(worlds_.size()); }
-    // Of the first that failed; 0: none.
+    // The code of the first world that failed; 0: none has.
     int exit_code() const { return exit_code_; }
 
     void signal_all(int number);

@@ -50,9 +50,9 @@ inline constexpr int look_at_terminal_ms = 500;
 
 // After a failure ranks get SIGTERM, so that handlers can put things in order, and this time, ns.
 inline constexpr std::uint64_t failure_grace_ns = 1'000'000'000;
-// The same after a signal of the user's that was passed on: time to write a checkpoint.
+// After a signal of the user's that was passed on, ns: ranks may write a checkpoint.
 inline constexpr std::uint64_t signal_grace_ns = 10'000'000'000;
-// What mpiexec gives the agents of other nodes, ns, after a failure and after a signal: a little
+// Agents of other nodes get this time, ns, after a failure and after a signal: a little
 // more than agents give their ranks. All is over within 10 s of a failure.
 inline constexpr std::uint64_t agents_grace_ns = 5'000'000'000;
 inline constexpr std::uint64_t agents_signal_grace_ns = 12'000'000'000;

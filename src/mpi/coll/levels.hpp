@@ -27,7 +27,7 @@ struct Levels {
     int own = 0;                                 // this node's leader, as a rank of the leaders
 };
 
-// Of a communicator that has no collective slot; null: it does without.
+// For a communicator that has no collective slot; null: it does without levels.
 Levels* find_levels(message::Engine& engine, comm::Communicator& communicator);
 // Before the communicator ends.
 void end_levels(Rank& rank, comm::Communicator& communicator);
@@ -39,7 +39,7 @@ class TwoLevels {
 
     Error barrier();
     Error bcast(const Buffer& buffer, int root);
-    // Of operations that commute.
+    // The operations commute.
     Error reduce(const Reduction& reduction, const void* in, void* out, int root);
     Error allreduce(const Reduction& reduction, const void* in, void* out);
 

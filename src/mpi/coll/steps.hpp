@@ -91,7 +91,7 @@ class Steps {
     const comm::Communicator& communicator() const { return communicator_; }
     // Whether ranks take turns on their processors: then the number of waits of each rank counts
     // most.
-    // The same at all ranks, and so not asked where nodes or worlds may differ.
+    // All ranks must get one answer, so it is false where nodes or worlds may differ.
     bool crowded() const {
         const Rank& rank = engine_.rank();
         return rank.oversubscribed() && rank.size == rank.world_size &&

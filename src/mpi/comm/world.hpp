@@ -56,7 +56,7 @@ class World {
     }
 
     std::uint32_t rank() const { return rank_; }
-    // Of this process; and of all, by their ranks.
+    // This process's endpoint; and the processes, by their ranks.
     std::uint32_t endpoint() const { return endpoint_; }
     const RankMap& members() const { return members_; }
     bool is_one_node() const { return one_node_; }

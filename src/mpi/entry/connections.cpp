@@ -22,7 +22,7 @@ namespace {
 // How long MPI_Comm_connect waits if nobody says otherwise.
 constexpr std::uint64_t connect_patience_ns = 600'000'000'000;
 
-// What the root of one side has of its call.
+// The root's arguments of a call of one side.
 struct Place {
     const char* port_name;
     MPI_Info info;
@@ -174,7 +174,7 @@ struct JoinWord {
     char port_name[node::port_name_limit];
 };
 constexpr std::uint64_t join_magic = 0x316e696f4a727261; // "arrJoin1"
-// Of a side that can't join, and what it writes if it can't reach the other side's port.
+// A side writes it that can't join, or that can't reach the other side's port.
 constexpr std::uint64_t join_refusal = 0x306e696f4a727261; // "arrJoin0"
 
 // How often a side that waits at its port looks into the socket, where a refusal would come.
@@ -214,7 +214,7 @@ Error move_all(Context& context, int fd, void* data, std::size_t bytes, bool wri
     return error;
 }
 
-// What one side of a socket has of the call.
+// One side's part of MPI_Comm_join.
 struct Joining {
     int fd;
     PortName own;

@@ -34,7 +34,7 @@ struct Link {
     std::uint32_t left = 0; // have left
     int lifeline = -1;
     int book = -1; // of the other nodes; -1: there are none
-    // Of a launcher that is not Warren's, until its rank is there.
+    // Talks to a launcher that is not Warren's, until its rank is there.
     std::unique_ptr<node::LauncherClient> client;
     // To other nodes, if there are any: by the rank's number in the process, or one for all.
     std::vector<std::unique_ptr<transport::fabric::Network>> networks;

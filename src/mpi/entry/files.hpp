@@ -9,7 +9,7 @@
 
 namespace warren::mpi {
 
-// What a rank whose arguments of MPI_File_open are wrong does, so that the others don't wait.
+// Takes the part of a rank whose arguments of MPI_File_open are wrong: the others don't wait.
 Error refuse_file_open(Context& context, comm::Communicator& comm, Error wrong);
 Error file_close(Context& context, io::File& fh);
 Error file_delete(Context& context, const char* filename, comm::Info* info);

@@ -53,7 +53,7 @@ class Ports {
     // Callers that wait are refused. False: there is no such port.
     bool close(std::uint64_t number);
 
-    // The same for all ports.
+    // Closes all ports.
     void close_all();
 
     // Who has come first, and is still there; null: nobody.

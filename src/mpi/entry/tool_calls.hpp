@@ -1,4 +1,4 @@
-// What the procedures of the tool information interface share: the rank's tool, and results that
+// The procedures of the tool information interface share this: the rank's tool, and results that
 // may be left out. Thread rule: as of the procedures.
 #pragma once
 

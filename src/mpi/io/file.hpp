@@ -100,7 +100,7 @@ class File {
     Error independent(Access& access, MPI_Count& bytes);
     Error collective(Access& access, MPI_Count& bytes);
     Error ordered(Access& access, MPI_Count& bytes);
-    // What a rank does in place of a collective call whose arguments are wrong: tells the others,
+    // In place of a collective call, a rank whose arguments are wrong tells the others,
     // so that they don't wait. Returns its error.
     enum class Call : std::uint8_t { access, ordered_access, set_view };
     Error refuse(Call call, Error own);

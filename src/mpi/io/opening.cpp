@@ -158,7 +158,7 @@ Error File::agree_on(MPI_Offset value, const char* name, Error own) const {
     return agree_in(engine_, communicator_, value, name, own);
 }
 
-// What must be the same in the views of all ranks. `representation` is null if there is none.
+// All ranks' views must have this in common. `representation` is null if there is none.
 Error File::agree_on_view(MPI_Count etype_bytes, const Representation* representation,
                           Error own) const {
     enum { extent, name, values };

@@ -74,7 +74,7 @@ std::uint64_t bytes_of(const iovec* pieces, std::size_t count) {
     return bytes;
 }
 
-// Of all regular files that this process makes or grows.
+// The system's limit of files that this process makes or grows.
 std::uint64_t size_limit() {
     rlimit limit;
     return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY

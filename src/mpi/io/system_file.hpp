@@ -48,8 +48,8 @@ class SystemFile {
     Error set_size(std::uint64_t bytes) const;
     Error allocate(std::uint64_t bytes) const;
     Error sync() const;
-    // What the file system says when a descriptor is closed: some tell then that they could not
-    // keep what has been written.
+    // Asks what the file system says when a descriptor is closed: some tell then that they could
+    // not keep what has been written.
     Error flush() const;
 
   private:

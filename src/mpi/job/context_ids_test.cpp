@@ -53,7 +53,7 @@ TEST(ContextIds, OfCommunicatorsOfSeveralNodesAreDistinctInTheJob) {
             ASSERT_TRUE(taken.insert(context).second);
             ASSERT_EQ(ContextIds::give_back(segment, context), 0u);
         }
-        // Of the node's own communicators.
+        // The node's own communicators have numbers of their own.
         EXPECT_FALSE(ContextIds::is_spanning(ContextIds::take(segment, 1)));
         // There is an end.
         segment.at(context_stock)->spanning.store((1u << 30) / 3 + 1);

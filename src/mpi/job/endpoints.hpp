@@ -16,7 +16,7 @@ namespace warren::node {
 
 class Endpoints {
   public:
-    // Of the node that a segment belongs to.
+    // The node is the one that the segment belongs to.
     explicit Endpoints(const Segment& segment);
 
     // 0 ≤ world_rank, endpoint < world_size().

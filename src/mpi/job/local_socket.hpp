@@ -29,7 +29,7 @@ int connect_patiently(const std::string& name, int type, int patience_ms);
 int accept_own(int listener);
 // Whether an error says that this process or the node has no descriptor, or no memory, left.
 bool lacks_descriptors(int reason);
-// What an errno of these functions means, and a remedy.
+// Says what an errno of these functions means, and a remedy.
 std::string text_of_socket_error(int reason);
 // Whether the process at the other end belongs to this process's user.
 bool is_own_user(int connection);

@@ -19,7 +19,7 @@ namespace warren::node {
 
 namespace {
 
-// What a socket's name has room for, beside its beginning.
+// A socket's name has room for so many characters, beside its beginning.
 constexpr std::size_t service_limit = 80;
 constexpr int look_up_patience_ms = 5000;
 // Between two attempts of a process that has no descriptor left to answer with.

@@ -177,7 +177,7 @@ PmiBootstrap::~PmiBootstrap() {
     client_->finalize();
 }
 
-// What the first rank of a node has put of it.
+// Gets what the first rank of a node has put.
 Error PmiBootstrap::ask(const char* what, std::uint32_t node, const std::string& end,
                         std::string& bytes) const {
     return client_->get(world_rank_at(node, 0), key_of(what, node) + end, bytes);

@@ -68,7 +68,7 @@ bool look_up(void* library, const char* name, Function& function) {
     return function != nullptr;
 }
 
-// Of a value that the library has allocated.
+// The library has allocated the value's contents.
 void free_value(PmixValue* value) {
     if (value->type == pmix_type::string) {
         std::free(value->text);
@@ -234,7 +234,7 @@ Error PmixClient::get(std::uint32_t rank, const std::string& key, std::string& b
 Error PmixClient::barrier() {
     int status = library_->commit();
     if (status == pmix_success) {
-        // What has been put is brought to all nodes, so that nobody has to ask for it later.
+        // All nodes get what has been put, so that nobody has to ask for it later.
         PmixInfo collect = {};
         std::strcpy(collect.key, "pmix.collect");
         collect.value.type = pmix_type::boolean;

@@ -1,4 +1,4 @@
-// What a rank asks of a launcher to have processes started, and how the two talk.
+// The request by which a rank has a launcher start processes, and how the two talk.
 //
 // A rank connects to its mpiexec (launcher_socket_of) and sends one packet: the words of a command
 // line of mpiexec, each with a final 0, the first of which is the port where the spawned world is

@@ -328,7 +328,7 @@ struct Engine::CountedArrivals {
         const bool moved = outbox.takes_turns()
                                ? transport.poll(CountedArrivals{engine}, frames_per_turn)
                                : transport.poll(CountedArrivals{engine});
-        // What is told may make progress, and end what this rank waits for.
+        // The observer may make progress, and end what this rank waits for.
         return tell_observer(engine.core_.rank.lock) || moved;
     }
 

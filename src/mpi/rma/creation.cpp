@@ -62,7 +62,7 @@ struct Window::Extent {
     int error_class;
 };
 
-// What a rank wants of its node's extent, or all of them together.
+// The part of its node's extent that a rank wants, or the sum of all parts.
 struct Window::Part {
     std::int64_t bytes;      // without gaps
     std::int64_t gaps;       // bytes, if parts are apart

@@ -28,7 +28,7 @@ namespace warren::rma {
 
 class WindowLock {
   public:
-    // Of a target of this node, for this rank.
+    // This rank's lock of a target of this node.
     WindowLock(message::Engine& engine, const comm::Communicator& communicator,
                const ControlBlock& control, int target)
         : WindowLock(engine, communicator, control, target, communicator.rank()) {}

@@ -142,7 +142,7 @@ bool Window::serve_lock(const ServedHead& head, int origin, bool& queued, Served
     return true;
 }
 
-// What a rank of another node has done.
+// Notes what a rank of another node has done.
 void Window::note(int rank, Notice notice) {
     switch (notice) {
     case Notice::posted:

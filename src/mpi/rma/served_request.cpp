@@ -23,7 +23,7 @@ bool ServedRequest::is_sound() const {
            memory_.size() - before == data_bytes() && combines();
 }
 
-// Of data behind the pieces.
+// Counts the data behind the pieces.
 std::uint64_t ServedRequest::data_bytes() const {
     switch (head_.kind) {
     case ServedKind::write:

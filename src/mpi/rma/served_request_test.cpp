@@ -94,7 +94,7 @@ TEST(ServedRequest, OfPiecesWhoseSumOverflowsIsRefused) {
     EXPECT_FALSE(is_sound(request_of(ServedHead(), UINT64_MAX, 0)));
 }
 
-// What is taken can be read. Run it under AddressSanitizer.
+// A request that is taken can be read. Run it under AddressSanitizer.
 TEST(ServedRequest, OfRandomBytesIsNeverReadBeyondItsEnd) {
     std::minstd_rand random(1);
     int taken = 0;

@@ -372,7 +372,7 @@ class Window {
     std::uint64_t looked_ = 0; // when, in ticks
     bool spans_nodes_ = false;
     bool asks_for_lock_ = false; // a thread waits for the lock of a rank of another node
-    // What origins of other nodes have of this rank's lock, by rank; empty: nothing.
+    // The hold that origins of other nodes have on this rank's lock, by rank; empty: none.
     enum class Lent : std::uint8_t { none, awaited, shared, exclusive };
     std::vector<Lent> lent_;
     int leader_ = 0;  // the first of the ranks of this node, which takes the extent

@@ -65,7 +65,7 @@ struct ServedAnswer {
     std::uint32_t taken; // of locks
 };
 
-// What a rank of another node has done: the tag of the cell.
+// A cell's tag tells what a rank of another node has done.
 enum class Notice : std::int32_t { posted, completed };
 
 class WindowServer {

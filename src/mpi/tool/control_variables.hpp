@@ -40,7 +40,7 @@ std::span<const ControlVariable> control_variables();
 // The index of the variable that says which waits are events.
 int long_wait_variable();
 
-// What has been written, by variable.
+// The values that have been written, by variable.
 class Settings {
   public:
     std::uint64_t read(int variable, const Subject* subject) const;

@@ -89,7 +89,7 @@ struct Registration {
     std::uint64_t since = 0; // the first event that it is told
     int running = 0;         // its functions
     bool freed = false;
-    // What its functions get for a level of safety; null: the standard's number.
+    // Gives the number of a level of safety for its functions; null: the standard's.
     int (*safety_number)(int) = nullptr;
     MPI_T_event_free_cb_function* free_function = nullptr;
     void* free_data = nullptr;

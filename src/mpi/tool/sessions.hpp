@@ -53,7 +53,7 @@ class Sessions {
         });
     }
 
-    // Of variables that are not continuous. A handle that is started, or stopped, already stays so.
+    // The variable is not continuous. A handle that is started, or stopped, already stays so.
     void start(VariableHandle& handle, const Subject* subject);
     void stop(VariableHandle& handle, const Subject* subject);
     static std::uint64_t read(const VariableHandle& handle, const Subject* subject);

@@ -407,7 +407,7 @@ bool Scheduler::found_nothing(std::uint64_t looks_ticks) {
     return false;
 }
 
-// Of a worker all of whose fibres may be polling. True: the one that runs should rather sleep.
+// All fibres of the worker may be polling. True: the one that runs should rather sleep.
 bool Scheduler::give_processor_away(Worker& worker, std::uint64_t now) {
     const ProcessorCalls& calls = options_.processor_calls;
     const VainTurns::Then then = worker.vain_turns.after(now, calls.switches);

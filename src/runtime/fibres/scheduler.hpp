@@ -77,7 +77,7 @@ class Inside {
     const bool before_;
 };
 
-// What the scheduler asks of the kernel for workers whose fibres poll in vain (VainTurns).
+// The scheduler asks this of the kernel for workers whose fibres poll in vain (VainTurns).
 struct ProcessorCalls {
     // How often the kernel has taken the processor from the calling thread.
     long (*switches)();

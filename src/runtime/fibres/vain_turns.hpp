@@ -27,7 +27,7 @@ namespace warren::fibre {
 
 class VainTurns {
   public:
-    // What the fibre that has polled in vain does.
+    // The fibre that has polled in vain does this.
     enum class Then : std::uint8_t { give_way, yield, sleep };
 
     // `now`: in ticks. switches(): how often the kernel has taken the processor from this thread.

@@ -99,7 +99,7 @@ bool Bridge::look(const Handler& handler) {
     return moved;
 }
 
-// What the process has sent before, a goodbye perhaps, is read first.
+// Reads first what the process has sent before, a goodbye perhaps.
 void Bridge::other_end_closed(std::uint32_t endpoint, const Handler& handler) {
     take_connections();
     std::vector<std::uint32_t> numbers;

@@ -1,4 +1,4 @@
-// What travels over a bridge's connections, and how its sockets' events tell where they come from.
+// The frames of a bridge's connections, and how its sockets' events tell where they come from.
 // Thread rule: plain values.
 #pragma once
 

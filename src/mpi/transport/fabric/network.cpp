@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* port_key = "port";
 
-// What a process's first rank has on its card, before the port's address.
+// The card of a process's first rank; the port's address follows.
 struct PortCard {
     std::uint32_t ranks;
     std::uint32_t pulse; // its place

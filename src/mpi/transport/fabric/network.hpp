@@ -111,7 +111,7 @@ class Network {
     bool is_idle() const;
 
   private:
-    // What a cell from the network may be read as: handlers read the cell's fixed part, and what is
+    // A copy of a cell from the network: handlers read the cell's fixed part, and what is
     // beside a block, whatever has come.
     struct Readable {
         alignas(8) std::byte data[inline_bytes] = {};

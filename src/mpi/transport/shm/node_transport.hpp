@@ -272,7 +272,7 @@ class NodeTransport {
 
     Rank& rank() { return rank_; }
 
-    // What a tool may change (mpi/tool).
+    // A tool may change these (mpi/tool).
     struct Limits {
         // Cells that a pair sends before it gets a pair ring; channel.hpp counts up to 254.
         std::uint32_t cells_until_pair_ring = transport::cells_until_pair_ring;
@@ -325,7 +325,7 @@ class NodeTransport {
     }
 
     bool queue_inline(Channel& channel, const Header& header, const void* data, std::size_t bytes);
-    // Of a channel whose queue is full: sends if its peer is on another node, or in another world.
+    // The channel's queue is full: sends if its peer is on another node, or in another world.
     bool send_elsewhere(const Channel& channel, const Header& header, const Extra* extra,
                         const Source& source, std::size_t bytes) {
         if (!channel.remote) {

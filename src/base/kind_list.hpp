@@ -1,4 +1,4 @@
-// The form of lists of kinds of memory (MPI 5.0, 12.4.3): names of letters, digits, _ and -,
+// The form of lists of kinds of memory (MPI 5.0, 11.4.3): names of letters, digits, _ and -,
 // with commas and colons between them. Thread rule: a function of its argument.
 #pragma once
 

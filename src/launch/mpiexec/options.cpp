@@ -302,7 +302,7 @@ constexpr std::array table{
            Takes::value,
            " KINDS",
            set_memory_kinds,
-           "kinds of memory that the program asks MPI for (MPI 5.0, 12.4.3), as in "
+           "kinds of memory that the program asks MPI for (MPI 5.0, 11.4.3), as in "
            "system,mpi:alloc_mem; infos say which it has"},
     Option{program,
            {"-env"},

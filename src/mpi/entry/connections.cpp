@@ -53,7 +53,7 @@ Error find_patience(Context& context, MPI_Info handle, std::uint64_t& patience_n
     return parse_seconds("the info key timeout", text->c_str(), patience_ns);
 }
 
-// MPI_Comm_connect does not wait for ever (MPI chapter 11.4.3).
+// MPI_Comm_connect does not wait for ever (MPI 5.0, chapter 11).
 Error find_default_patience(std::uint64_t& patience_ns) {
     patience_ns = connect_patience_ns;
     const char* const text = std::getenv("WARREN_CONNECT_TIMEOUT");

@@ -1,4 +1,4 @@
-// Kinds of memory that buffers may be in (MPI 5.0, 12.4.3). A list of kinds is a text: names with
+// Kinds of memory that buffers may be in (MPI 5.0, 11.4.3). A list of kinds is a text: names with
 // commas between them, each with restrictors behind colons, "system,mpi:alloc_mem".
 //
 // Programs ask for kinds by mpiexec's -memory-alloc-kinds, told as MPI_INFO_ENV has it, and by the

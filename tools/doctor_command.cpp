@@ -97,10 +97,12 @@ std::vector<Finding> examine_installation() {
     if (has_numpy(python)) {
         findings.push_back({Finding::good, "reports", python + " has numpy"});
     } else {
+        const bool of_wheel = python == own + "/python3";
         findings.push_back({Finding::hinders, "reports",
                             python + " has no numpy: warren locality report can't run",
-                            "apt-get install python3-numpy, or name the Python of a virtual "
-                            "environment with numpy in WARREN_PYTHON"});
+                            of_wheel ? python + " -m pip install 'warren-mpi[analyser]'"
+                                     : "apt-get install python3-numpy, or name the Python of a "
+                                       "virtual environment with numpy in WARREN_PYTHON"});
     }
     return findings;
 }

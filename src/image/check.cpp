@@ -92,7 +92,7 @@ class Check {
                     "do without it");
             } else {
                 add(file, Weight::changes,
-                    "the variable " + name + " is shared by all images: " + state, "");
+                    "shared by all images: the variable " + name + ", " + state, "");
             }
         }
     }
@@ -130,7 +130,7 @@ class Check {
                 "do without them");
         }
         for (const auto& [state, functions] : users) {
-            std::string what = state + " is shared by all images (";
+            std::string what = "shared by all images: " + state + " (";
             what.append(functions).append(")");
             add(file, Weight::changes, std::move(what), "");
         }

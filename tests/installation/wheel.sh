@@ -41,6 +41,8 @@ if "$environment/bin/warren" locality report "$work" 2> "$work/report"; then
     exit 1
 fi
 grep -q "$environment/bin/python3 has no numpy.*warren-mpi\[analyser\]" "$work/report"
+"$environment/bin/warren" doctor > "$work/doctor"
+grep -A1 "has no numpy" "$work/doctor" | grep -q "remedy: .*pip install 'warren-mpi\[analyser\]'"
 
 echo "== the end"
 "$environment/bin/pip" uninstall --yes --disable-pip-version-check warren-mpi

@@ -261,9 +261,16 @@ void Scheduler::sleep(Worker& worker) {
     const timespec limit = time_of(until > now ? until - now : 0);
     kernel_wait(worker.bell, seen, until == UINT64_MAX ? nullptr : &limit);
     timers_.end_watch(watched);
-    const std::lock_guard guard(worker.queue.lock());
-    if (worker.sleeping.exchange(false, std::memory_order_relaxed)) {
-        awake_.fetch_add(1, std::memory_order_seq_cst);
+    {
+        const std::lock_guard guard(worker.queue.lock());
+        if (worker.sleeping.exchange(false, std::memory_order_relaxed)) {
+            awake_.fetch_add(1, std::memory_order_seq_cst);
+        }
+    }
+    // It may run a fibre for long. (With stealing, one of the others looks after them.)
+    if (!options_.steals && watched != UINT64_MAX && monotonic_ns() < watched &&
+        timers_.are_unwatched()) {
+        call_one_that_sleeps();
     }
 }
 

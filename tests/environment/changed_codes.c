@@ -43,6 +43,15 @@ static int fail_request(void) {
     MPI_Send(&value, 1, MPI_INT, rank, 0, comm);
     return MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
+static int fail_all(void) {
+    char small = 0;
+    int rank;
+    MPI_Request request;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Irecv(&small, 1, MPI_CHAR, rank, 0, comm, &request);
+    MPI_Send(&value, 1, MPI_INT, rank, 0, comm);
+    return MPI_Waitall(1, &request, MPI_STATUSES_IGNORE);
+}
 static int fail_window(void) {
     return MPI_Win_unlock(99, window);
 }
@@ -60,11 +69,10 @@ static const struct {
     const char* name;
     int (*call)(void);
     int error_class;
-} calls[] = {{"communicator", fail_comm, MPI_ERR_RANK},
-             {"request", fail_request, MPI_ERR_TRUNCATE},
-             {"window", fail_window, MPI_ERR_RANK},
-             {"file", fail_open, MPI_ERR_NO_SUCH_FILE},
-             {"session", fail_session, MPI_ERR_ARG}};
+} calls[] = {
+    {"communicator", fail_comm, MPI_ERR_RANK},    {"request", fail_request, MPI_ERR_TRUNCATE},
+    {"all requests", fail_all, MPI_ERR_TRUNCATE}, {"window", fail_window, MPI_ERR_RANK},
+    {"file", fail_open, MPI_ERR_NO_SUCH_FILE},    {"session", fail_session, MPI_ERR_ARG}};
 
 int main(int argc, char** argv) {
     int added_class, added;

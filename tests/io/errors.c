@@ -4,8 +4,10 @@
 static int calls;
 static MPI_File called_for;
 
+static int noted; /* class of the code */
+
 static void note(MPI_File* file, int* code, ...) {
-    (void)code;
+    MPI_Error_class(*code, &noted);
     calls++;
     called_for = *file;
 }
@@ -36,6 +38,28 @@ static void handlers(void) {
     MPI_File_close(&file);
     int code = MPI_File_close(&file);
     CHECK(check_class(code) == MPI_ERR_FILE, "class %d", check_class(code));
+}
+
+/* A call that returns MPI_ERR_IN_STATUS hands the handler the code in the status. */
+static void in_status(void) {
+    MPI_Errhandler noting;
+    MPI_File file;
+    MPI_Request request;
+    MPI_Status status;
+    int value = 0;
+    if (MPI_File_open(MPI_COMM_SELF, "/dev/full", MPI_MODE_RDWR, MPI_INFO_NULL, &file))
+        return;
+    MPI_File_create_errhandler(note, &noting);
+    MPI_File_set_errhandler(file, noting);
+    MPI_Errhandler_free(&noting);
+    MPI_File_iwrite_at(file, 0, &value, 1, MPI_INT, &request);
+    calls = 0;
+    int code = MPI_Waitall(1, &request, &status);
+    CHECK(check_class(code) == MPI_ERR_IN_STATUS, "class %d", check_class(code));
+    CHECK(check_class(status.MPI_ERROR) == MPI_ERR_NO_SPACE, "class %d",
+          check_class(status.MPI_ERROR));
+    CHECK(calls == 1 && noted == MPI_ERR_NO_SPACE, "%d calls, class %d", calls, noted);
+    MPI_File_close(&file);
 }
 
 /* /dev/full takes nothing. */
@@ -73,6 +97,7 @@ int main(int argc, char** argv) {
     file_begin("errors");
     handlers();
     no_space();
+    in_status();
     MPI_Finalize();
     return 0;
 }

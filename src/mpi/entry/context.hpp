@@ -65,6 +65,7 @@ struct Context {
     // The communicator that the running call's failure belongs to, when it isn't one of the call's
     // arguments (a request's): set by set_failed_on() of mpi/entry/release.hpp, under the lock.
     comm::Communicator* failed_on = nullptr;
+    int failed_class = MPI_SUCCESS; // of the error in the status of that request
 
     // Handler of errors that belong to files that do not exist (yet).
     comm::ErrorHandler* file_error_handler = nullptr; // of MPI_FILE_NULL; null: MPI_ERRORS_RETURN

@@ -80,13 +80,14 @@ int AnytimeEntry::failed(Error error) {
 
 int Entry::failed_under_lock(Error error) {
     comm::Communicator* communicator = std::exchange(context.failed_on, nullptr);
+    const int failed_class = context.failed_class;
     io::File* file = communicator != nullptr ? file_of(context, *communicator) : nullptr;
     context.rank.lock.unlock();
     if (communicator == nullptr) {
         return failed(error);
     }
-    const int code = file != nullptr ? raise_on_file(context, call_, file, error)
-                                     : raise(context, call_, communicator, error);
+    const int code = file != nullptr ? raise_on_file(context, call_, file, error, failed_class)
+                                     : raise(context, call_, communicator, error, failed_class);
     const std::lock_guard guard(context.rank.lock);
     release(context, *communicator);
     return code;

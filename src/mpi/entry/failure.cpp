@@ -160,10 +160,11 @@ void call(Context& context, comm::ErrorHandler* const& place, comm::ErrorHandler
 }
 
 // Hands the error of a call to the handler of an object (`what`), or ends the job. Returns the
-// code that the call is to return.
+// code that the call is to return. A handler hears `status_class` in place of MPI_ERR_IN_STATUS.
 template <typename Handle>
 int raise_on(Context& context, std::uint32_t procedure, comm::ErrorHandler* const& place,
-             comm::ErrorHandler::Kind kind, Handle handle, const std::string& what, Error error) {
+             comm::ErrorHandler::Kind kind, Handle handle, const std::string& what, Error error,
+             int status_class = MPI_ERR_IN_STATUS) {
     const std::unique_ptr<ErrorRecord> record(error.take());
     const char* class_name = error_class_name(record->error_class);
     std::string text = std::string(call_name(procedure)) + " on " + what + ": " + record->text;
@@ -179,7 +180,12 @@ int raise_on(Context& context, std::uint32_t procedure, comm::ErrorHandler* cons
     }
     const int code = codes.instance(record->error_class, std::move(text));
     lock.unlock();
-    return handler->kind() == kind ? handler->call(handle, code) : code;
+    if (handler->kind() != kind) {
+        return code;
+    }
+    const int heard = code == MPI_ERR_IN_STATUS ? status_class : code;
+    const int stored = handler->call(handle, heard);
+    return stored == heard ? code : stored;
 }
 
 } // namespace
@@ -218,13 +224,15 @@ comm::Communicator& default_communicator(Context& context) {
 
 } // namespace
 
-int raise(Context& context, std::uint32_t call, comm::Communicator* communicator, Error error) {
+int raise(Context& context, std::uint32_t call, comm::Communicator* communicator, Error error,
+          int status_class) {
     if (communicator == nullptr) {
         communicator = &default_communicator(context);
     }
-    return raise_on(
-        context, call, communicator->error_handler, comm::ErrorHandler::Kind::communicator,
-        context.communicators.handle_of(*communicator), name_of(context, *communicator), error);
+    return raise_on(context, call, communicator->error_handler,
+                    comm::ErrorHandler::Kind::communicator,
+                    context.communicators.handle_of(*communicator), name_of(context, *communicator),
+                    error, status_class);
 }
 
 int raise(Context& context, std::uint32_t call, comm::Session& session, Error error) {
@@ -237,9 +245,10 @@ int raise(Context& context, std::uint32_t call, rma::Window& window, Error error
                     handle_of(window), name_of(window), error);
 }
 
-int raise_on_file(Context& context, std::uint32_t call, io::File* file, Error error) {
+int raise_on_file(Context& context, std::uint32_t call, io::File* file, Error error,
+                  int status_class) {
     return raise_on(context, call, handler_of(context, file), comm::ErrorHandler::Kind::file,
-                    handle_of(file), name_of(file), error);
+                    handle_of(file), name_of(file), error, status_class);
 }
 
 int raise_for_new(std::uint32_t call, comm::ErrorHandler& handler, comm::ErrorHandler::Kind kind,

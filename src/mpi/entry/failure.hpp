@@ -13,14 +13,16 @@ namespace warren::mpi {
 // Gives the error to the communicator's error handler and returns, if the handler does, the code
 // for the program, which the handler may have changed. Without a communicator (null), the error
 // goes to the handler of MPI_COMM_SELF, or to that of MPI_COMM_WORLD while only that one has been
-// set.
+// set. A handler that would get MPI_ERR_IN_STATUS gets `status_class` instead, the code in the
+// status of the request that failed (MPI 5.0, 9.3.1).
 [[gnu::cold]] int raise(Context& context, std::uint32_t call, comm::Communicator* communicator,
-                        Error error);
+                        Error error, int status_class = MPI_ERR_IN_STATUS);
 
 [[gnu::cold]] int raise(Context& context, std::uint32_t call, comm::Session& session, Error error);
 [[gnu::cold]] int raise(Context& context, std::uint32_t call, rma::Window& window, Error error);
 // Null: no file, but MPI_FILE_NULL.
-[[gnu::cold]] int raise_on_file(Context& context, std::uint32_t call, io::File* file, Error error);
+[[gnu::cold]] int raise_on_file(Context& context, std::uint32_t call, io::File* file, Error error,
+                                int status_class = MPI_ERR_IN_STATUS);
 
 // raise() for calls that make an object with an error handler: the new handler gets errors of the
 // call itself. The object does not exist then, so a user's function gets a null handle. Calls of

@@ -37,7 +37,8 @@ void end_communicator(Context& context, comm::Communicator& communicator) {
     context.communicators.destroy(communicator);
 }
 
-void set_failed_on(Context& context, comm::Communicator* communicator) {
+void set_failed_on(Context& context, comm::Communicator* communicator, int error_class) {
+    context.failed_class = error_class;
     if (communicator != nullptr) {
         context.communicators.retain(*communicator);
     }

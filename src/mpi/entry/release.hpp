@@ -24,7 +24,8 @@ inline void release(Context& context, comm::Communicator& communicator) {
 // Sets the communicator whose error handler hears of a failure of the running call: a request's
 // instead of the call's own. It is kept alive until then. Null: the call's own again. Under the
 // rank's lock.
-void set_failed_on(Context& context, comm::Communicator* communicator);
+void set_failed_on(Context& context, comm::Communicator* communicator,
+                   int error_class = MPI_SUCCESS);
 
 // MPI_Comm_dup: error handler, info (`copy_info`) and the attributes that their functions want
 // copied.

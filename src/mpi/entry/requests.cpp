@@ -146,7 +146,7 @@ Error end_any_request(Context& context, Request& request, MPI_Request* handle, M
     }
     auto& comm = *static_cast<comm::Communicator*>(request.communicator);
     if (error) [[unlikely]] {
-        set_failed_on(context, &comm);
+        set_failed_on(context, &comm, error.error_class());
     }
     if (request.persistent) {
         request.active = false;

@@ -5,6 +5,7 @@
 #include <string>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <thread>
 #include <unistd.h>
 
 #include <mpi.h>
@@ -119,6 +120,31 @@ socklen_t fill(const std::string& name, sockaddr_un& address) {
     return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
 }
 
+// A publisher that does not answer: the rank's other threads go on.
+void slow_name() {
+    const std::string service =
+        "dynamic.slow." + std::to_string(getpid()) + "." + std::to_string(rank);
+    sockaddr_un address;
+    const socklen_t length =
+        fill("warren.name." + std::to_string(geteuid()) + "." + service, address);
+    const int listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    EXPECT(bind(listener, reinterpret_cast<const sockaddr*>(&address), length) == 0);
+    EXPECT(listen(listener, 1) == 0);
+    int found = MPI_SUCCESS;
+    std::thread asks([&] {
+        char port[MPI_MAX_PORT_NAME];
+        found = class_of(MPI_Lookup_name(service.c_str(), MPI_INFO_NULL, port));
+    });
+    usleep(50'000); // the thread waits for an answer by now
+    const double begin = MPI_Wtime();
+    int flag = 0;
+    MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+    EXPECT(MPI_Wtime() - begin < 3); // it waits five seconds
+    close(listener);
+    asks.join();
+    EXPECT(found == MPI_ERR_NAME);
+}
+
 // The port of a process that takes no connections, and whose queue of them is full.
 void busy_port() {
     char name[48];
@@ -192,12 +218,14 @@ void join() {
 } // namespace
 
 int main(int argc, char** argv) {
-    MPI_Init(&argc, &argv);
+    int provided = MPI_THREAD_SINGLE;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     mistakes();
     busy_port();
     names();
+    slow_name();
     MPI_Barrier(MPI_COMM_WORLD);
     if (size > 1) {
         halves();

@@ -32,6 +32,7 @@ Error publish_name(Context& context, const char* service_name, comm::Info* info,
                    const char* port_name);
 Error unpublish_name(Context& context, const char* service_name, comm::Info* info,
                      const char* port_name);
+// Without the rank's lock: the publisher's answer may take a while.
 Error lookup_name(Context& context, const char* service_name, comm::Info* info, char* port_name);
 
 } // namespace warren::mpi

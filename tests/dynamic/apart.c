@@ -1,8 +1,12 @@
 /* Two processes join by a socket, but one is in a network of its own, where no other process finds
    it: both get an error, whichever of the two would have had to come, and nothing is left in the
-   socket. Not of one job: each is started alone. */
+   socket. Not of one job: each is started alone. Then the other side is one that comes too late,
+   and one that is no MPI process. */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <sched.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,20 +15,74 @@
 
 enum { rounds = 6 }; /* who has to come is left to chance */
 
-static void check_joins(int socket) {
-    MPI_Init(NULL, NULL);
+static void begin(void) {
+    int provided;
+    MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+}
+
+static int join_class(int socket) {
+    MPI_Comm joined = MPI_COMM_WORLD;
+    int found = MPI_SUCCESS;
+    MPI_Error_class(MPI_Comm_join(socket, &joined), &found);
+    CHECK(joined == MPI_COMM_NULL, "class %d", found);
+    return found;
+}
+
+static void check_joins(int socket) {
+    begin();
     for (int i = 0; i < rounds; i++) {
-        MPI_Comm joined = MPI_COMM_WORLD;
-        int found = MPI_SUCCESS;
-        MPI_Error_class(MPI_Comm_join(socket, &joined), &found);
-        CHECK(found == MPI_ERR_PORT && joined == MPI_COMM_NULL, "class %d", found);
+        const int found = join_class(socket);
+        CHECK(found == MPI_ERR_PORT, "class %d", found);
         char letter = (char)('a' + i), other = 0;
         CHECK(write(socket, &letter, 1) == 1 && read(socket, &other, 1) == 1, "socket");
         CHECK(other == letter, "%d was left in the socket", other);
     }
-    MPI_Finalize();
+}
+
+/* What a side of the call writes: first who it is, last that it can't come. */
+static const struct {
+    char magic[8];
+    uint64_t number; /* the smaller: the other side waits at its port */
+    char port_name[128];
+} word = {"arrJoin1", 0, "warren:1:2:3"};
+static const char refusal[] = "arrJoin0";
+
+static void* refuse_late(void* socket) {
+    usleep(300000);
+    CHECK(write(*(int*)socket, refusal, 8) == 8, "socket");
+    return NULL;
+}
+
+/* The refusal comes after this side has given up. */
+static void check_late_refusal(void) {
+    int ends[2];
+    char byte = 0;
+    pthread_t other;
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "socket");
+    setenv("WARREN_CONNECT_TIMEOUT", "0.05", 1);
+    CHECK(write(ends[1], &word, sizeof word) == sizeof word, "socket");
+    pthread_create(&other, NULL, refuse_late, &ends[1]);
+    const int found = join_class(ends[0]);
+    CHECK(found == MPI_ERR_PORT, "class %d", found);
+    pthread_join(other, NULL);
+    CHECK(recv(ends[0], &byte, 1, MSG_DONTWAIT) == -1, "%d was left in the socket", byte);
+    unsetenv("WARREN_CONNECT_TIMEOUT");
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* Bytes that are no refusal come from another program. */
+static void check_stranger(void) {
+    int ends[2];
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "socket");
+    CHECK(write(ends[1], &word, sizeof word) == sizeof word, "socket");
+    CHECK(write(ends[1], "somebody", 8) == 8, "socket");
+    const int found = join_class(ends[0]);
+    CHECK(found == MPI_ERR_ARG, "class %d", found);
+    close(ends[0]);
+    close(ends[1]);
 }
 
 int main(void) {
@@ -39,13 +97,18 @@ int main(void) {
             return 77;
         }
         check_joins(ends[1]);
+        MPI_Finalize();
         return 0;
     }
     close(ends[1]);
     char byte;
     /* The child is there, or has skipped: it writes its first word only after unshare(). */
-    if (recv(ends[0], &byte, 1, MSG_PEEK) == 1)
+    if (recv(ends[0], &byte, 1, MSG_PEEK) == 1) {
         check_joins(ends[0]);
+        check_late_refusal();
+        check_stranger();
+        MPI_Finalize();
+    }
     waitpid(child, &status, 0);
     return status == 0 ? 0 : WEXITSTATUS(status);
 }

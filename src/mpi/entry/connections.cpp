@@ -179,6 +179,9 @@ constexpr std::uint64_t join_refusal = 0x306e696f4a727261; // "arrJoin0"
 
 // How often a side that waits at its port looks into the socket, where a refusal would come.
 constexpr std::uint64_t join_look_ns = 20'000'000;
+// How long a side that has given up waits for the refusal of the other one, whose call ends when it
+// finds the port closed.
+constexpr int refusal_patience_ms = 2'000;
 
 // The other side's end is an error and no signal.
 ssize_t send_to(int fd, const void* data, std::size_t bytes) {
@@ -221,6 +224,10 @@ struct Joining {
     JoinWord other;
 };
 
+Error not_joining(const Joining& joining) {
+    return fail(MPI_ERR_ARG, "fd = %d: the other side is not in MPI_Comm_join", joining.fd);
+}
+
 // Tells the other side which port this one has, or that it has none, and hears the same.
 Error exchange_words(Context& context, Joining& joining, Error own) {
     JoinWord word = {
@@ -239,9 +246,32 @@ Error exchange_words(Context& context, Joining& joining, Error own) {
     }
     if (!error && (other.magic != join_magic || other.number == word.number ||
                    std::memchr(other.port_name, '\0', sizeof other.port_name) == nullptr)) {
-        return fail(MPI_ERR_ARG, "fd = %d: the other side is not in MPI_Comm_join", joining.fd);
+        return not_joining(joining);
     }
     return error;
+}
+
+// Reads why the other side does not come.
+Error read_refusal(Context& context, const Joining& joining) {
+    std::uint64_t word = 0;
+    Error error = move_all(context, joining.fd, &word, sizeof word, false);
+    if (error) {
+        return error;
+    }
+    return word == join_refusal ? fail(MPI_ERR_PORT, "the other side can't reach this process")
+                                : not_joining(joining);
+}
+
+// Closes the port and takes the refusal that follows out of the socket, which is the program's
+// after the call.
+void leave_port(Context& context, const Joining& joining) {
+    context.ports.close(joining.own.number);
+    context.rank.lock.unlock();
+    const bool refused = await(joining.fd, POLLIN, refusal_patience_ms);
+    context.rank.lock.lock();
+    if (refused) {
+        read_refusal(context, joining).drop();
+    }
 }
 
 // Waits at the own port until the other side has come, or has said that it can't.
@@ -254,19 +284,22 @@ Error accept_joining(Context& context, void* arguments, Meeting& found) {
     const std::uint64_t limit = monotonic_ns() + patience_ns;
     while (true) {
         Error error = accept_at(context, joining.own.number, join_look_ns, found);
-        if (!error || !context.ports.is_open(joining.own.number)) {
+        if (!error) {
+            return error;
+        }
+        if (!context.ports.is_open(joining.own.number)) {
+            leave_port(context, joining);
             return error;
         }
         error.drop();
         if (monotonic_ns() >= limit) {
+            leave_port(context, joining);
             return fail(MPI_ERR_PORT, "the other side has not come within %.3f s",
                         static_cast<double>(patience_ns) * 1e-9);
         }
         // Nothing of the program's can be here: the other side leaves its call after it has come.
         if (await(joining.fd, POLLIN, 0)) {
-            std::uint64_t word = 0;
-            error = move_all(context, joining.fd, &word, sizeof word, false);
-            return error ? error : fail(MPI_ERR_PORT, "the other side can't reach this process");
+            return read_refusal(context, joining);
         }
     }
 }

@@ -39,6 +39,9 @@ double wtick();
 // Wrong values are MPI_ERR_INFO_VALUE, memory that is full MPI_ERR_NO_MEM.
 Error alloc_mem(Context& context, MPI_Aint size, comm::Info* info, void* baseptr);
 Error free_mem(Context& context, void* base);
+inline constexpr const char* memory_alignment_key = "mpi_minimum_memory_alignment";
+// The alignment that an info asks for, or a cache line's.
+Error memory_alignment(const comm::Info* info, std::size_t& alignment);
 inline constexpr const char* memory_criteria_key = "warren_memory";
 // The criteria that an info asks for; null: none.
 const char* memory_criteria(const comm::Info* info);

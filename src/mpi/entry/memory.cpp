@@ -20,8 +20,6 @@ namespace warren::mpi {
 
 namespace {
 
-constexpr const char* alignment_key = "mpi_minimum_memory_alignment";
-
 // A cache line at least: neighbours in it would slow down what one allocates memory here for.
 constexpr std::size_t default_alignment = 64;
 
@@ -93,23 +91,6 @@ Error load(const Functions*& functions) {
     }
     loaded.store(&found, std::memory_order_release);
     functions = &found;
-    return {};
-}
-
-Error alignment_of(const comm::Info* info, std::size_t& alignment) {
-    alignment = default_alignment;
-    const std::string* text = info != nullptr ? info->find(alignment_key) : nullptr;
-    if (text == nullptr) {
-        return {};
-    }
-    std::size_t wanted = 0;
-    const char* end = text->data() + text->size();
-    const auto [rest, error] = std::from_chars(text->data(), end, wanted);
-    if (error != std::errc() || rest != end || wanted == 0 || (wanted & (wanted - 1)) != 0) {
-        return fail(MPI_ERR_INFO_VALUE, "info key %s: \"%s\" is no power of two", alignment_key,
-                    text->c_str());
-    }
-    alignment = wanted > alignment ? wanted : alignment;
     return {};
 }
 
@@ -203,6 +184,23 @@ Error policy_of(const Criteria& criteria, PagePolicy& policy) {
 
 } // namespace
 
+Error memory_alignment(const comm::Info* info, std::size_t& alignment) {
+    alignment = default_alignment;
+    const std::string* text = info != nullptr ? info->find(memory_alignment_key) : nullptr;
+    if (text == nullptr) {
+        return {};
+    }
+    std::size_t wanted = 0;
+    const char* end = text->data() + text->size();
+    const auto [rest, error] = std::from_chars(text->data(), end, wanted);
+    if (error != std::errc() || rest != end || wanted == 0 || (wanted & (wanted - 1)) != 0) {
+        return fail(MPI_ERR_INFO_VALUE, "info key %s: \"%s\" is no power of two",
+                    memory_alignment_key, text->c_str());
+    }
+    alignment = wanted > alignment ? wanted : alignment;
+    return {};
+}
+
 const char* memory_criteria(const comm::Info* info) {
     const std::string* criteria = info != nullptr ? info->find(memory_criteria_key) : nullptr;
     return criteria != nullptr ? criteria->c_str() : nullptr;
@@ -238,7 +236,7 @@ Error alloc_mem(Context&, MPI_Aint size, comm::Info* info, void* baseptr) {
         return fail(MPI_ERR_ARG, "size = %lld is negative", static_cast<long long>(size));
     }
     std::size_t alignment = 0;
-    if (Error error = alignment_of(info, alignment)) {
+    if (Error error = memory_alignment(info, alignment)) {
         return error;
     }
     const auto bytes = static_cast<std::size_t>(size);

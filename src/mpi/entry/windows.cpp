@@ -75,11 +75,12 @@ Error make_window(Context& context, WindowPlan plan, const comm::Info* info,
         return fail(MPI_ERR_COMM, "comm is an intercommunicator");
     }
     static constexpr rma::Placing placing = {.bind = place_pages, .unbind = unplace_pages};
-    plan.criteria = plan.flavour == Flavour::allocate || plan.flavour == Flavour::shared
-                        ? memory_criteria(info)
-                        : nullptr;
     plan.placing = &placing;
     plan.error = check_plan(plan);
+    if (plan.flavour == Flavour::allocate || plan.flavour == Flavour::shared) {
+        plan.criteria = memory_criteria(info);
+        plan.error = plan.error ? plan.error : memory_alignment(info, plan.alignment);
+    }
     comm::Communicator* own = nullptr;
     if (Error error = make_of_first(context, comm, comm.size(), own)) {
         plan.error.drop();
@@ -273,6 +274,9 @@ Error win_get_info(Context& context, rma::Window& win, MPI_Info* info_used) {
     }
     if (const char* criteria = has_memory ? memory_criteria(win.info) : nullptr) {
         info.set(memory_criteria_key, criteria);
+    }
+    if (const std::string* alignment = has_memory ? set_to(memory_alignment_key) : nullptr) {
+        info.set(memory_alignment_key, alignment->c_str());
     }
     const comm::Session* session = context.sessions.find(win.communicator().session);
     info.set(memory_kinds_key,

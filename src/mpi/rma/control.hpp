@@ -48,7 +48,8 @@ struct RankControl {
     alignas(node::cache_line_bytes) std::uint64_t place;
     std::uint64_t size; // that loads and stores may reach: 0 of ranks of other nodes
     std::int64_t displacement_unit;
-    std::uint32_t process; // ranks with the same share an address space
+    std::uint32_t process;         // ranks with the same share an address space
+    std::uint32_t alignment_shift; // of `place`, in a window that owns its memory
     std::uint64_t whole_size;
 
     static constexpr std::uint32_t of_other_node = 0xffffffff; // in place of a process

@@ -30,6 +30,10 @@ std::uint64_t padded(std::uint64_t size, bool contiguous) {
                                     node::cache_line_bytes;
 }
 
+std::uint64_t aligned(std::uint64_t place, std::uint64_t alignment) {
+    return (place + alignment - 1) / alignment * alignment;
+}
+
 std::uint64_t begin_of_data(int ranks, std::uint64_t all_bytes) {
     const std::uint64_t control = ControlBlock::bytes(static_cast<std::uint64_t>(ranks));
     return all_bytes >= page_bytes ? whole_pages(control) : control;
@@ -66,6 +70,7 @@ struct Window::Extent {
 struct Window::Part {
     std::int64_t bytes;      // without gaps
     std::int64_t gaps;       // bytes, if parts are apart
+    std::int64_t alignment;  // if it is more than a page's: the sum is not less than any of them
     std::int64_t contiguous; // ranks that want no gaps
     std::int64_t failed;     // ranks
     std::int64_t flavours;   // 16 bits for the ranks of each
@@ -100,6 +105,7 @@ Error Window::add_up(const Part& own, Part& sum) {
         const bool is_here = communicator_.endpoint(rank) < engine_.rank().size;
         sum.bytes += is_here ? its.bytes : 0;
         sum.gaps += is_here ? its.gaps : 0;
+        sum.alignment += is_here ? its.alignment : 0;
         sum.contiguous += its.contiguous;
         sum.failed += its.failed;
         sum.flavours += its.flavours;
@@ -128,7 +134,7 @@ Error Window::share_extent(Extent& extent) const {
 }
 
 // The first rank of the node takes memory of the heap for its ranks, which all map it.
-Error Window::take_extent(std::uint64_t bytes) {
+Error Window::take_extent(std::uint64_t bytes, std::uint64_t alignment) {
     const node::Segment& segment = engine_.rank().segment;
     Extent extent = {.offset = 0, .error_class = MPI_SUCCESS};
     Error own;
@@ -164,7 +170,7 @@ Error Window::take_extent(std::uint64_t bytes) {
         return fail(extent.error_class, "the first rank could not take memory for the window");
     }
     extent_ = extent.offset;
-    Error mapped = SharedPart::map(segment, extent_, whole_pages(bytes), part_);
+    Error mapped = SharedPart::map(segment, extent_, whole_pages(bytes), part_, alignment);
     if (!mapped) {
         control_ = ControlBlock(part_.base(), communicator_.size());
     }
@@ -204,8 +210,12 @@ Error Window::exchange_places() {
 // of other nodes have no size yet.)
 void Window::settle_place(const WindowPlan& plan, std::uint64_t all_bytes) {
     std::uint64_t place = begin_of_data(communicator_.size(), all_bytes);
-    for (int rank = 0; rank < communicator_.rank(); ++rank) {
-        place += padded(control_.rank(rank).size, contiguous_);
+    for (int rank = 0; rank <= communicator_.rank(); ++rank) {
+        const RankControl& part = control_.rank(rank);
+        if (rank == 0 || !contiguous_) {
+            place = aligned(place, std::uint64_t{1} << part.alignment_shift);
+        }
+        place += rank < communicator_.rank() ? padded(part.size, contiguous_) : 0;
     }
     WARREN_INVARIANT(place + static_cast<std::uint64_t>(plan.size) <=
                          begin_of_data(communicator_.size(), all_bytes) + all_bytes,
@@ -234,6 +244,13 @@ Error Window::create(WindowPlan& plan) {
         plan.error = fail(MPI_ERR_NO_MEM, "size = %lld is more than a node has",
                           static_cast<long long>(plan.size));
     }
+    if (!plan.error && plan.alignment > largest_part) {
+        plan.error = fail(MPI_ERR_NO_MEM, "an alignment of %llu bytes is more than a node has",
+                          static_cast<unsigned long long>(plan.alignment));
+    }
+    if (!owns_memory_ || plan.size <= 0 || plan.error) {
+        plan.alignment = node::cache_line_bytes;
+    }
     if (spans_nodes_ && flavour_ == Flavour::shared && !plan.error) {
         plan.error = fail(MPI_ERR_RMA_SHARED,
                           "comm has ranks on several nodes, which share no memory "
@@ -247,11 +264,15 @@ Error Window::create(WindowPlan& plan) {
     }
     const bool failed = static_cast<bool>(plan.error);
     const std::uint64_t bytes = failed || !owns_memory_ ? 0 : static_cast<std::uint64_t>(plan.size);
-    const Part own = {.bytes = static_cast<std::int64_t>(bytes),
-                      .gaps = static_cast<std::int64_t>(padded(bytes, false) - bytes),
-                      .contiguous = plan.contiguous ? 1 : 0,
-                      .failed = failed ? 1 : 0,
-                      .flavours = ranks_of_flavour(1)};
+    const std::uint64_t moved = plan.alignment - node::cache_line_bytes; // at most, to be aligned
+    const bool is_first = communicator_.rank() == 0;
+    const Part own = {
+        .bytes = static_cast<std::int64_t>(bytes + (is_first ? moved : 0)),
+        .gaps = static_cast<std::int64_t>(padded(bytes, false) - bytes + (is_first ? 0 : moved)),
+        .alignment = static_cast<std::int64_t>(plan.alignment > page_bytes ? plan.alignment : 0),
+        .contiguous = plan.contiguous ? 1 : 0,
+        .failed = failed ? 1 : 0,
+        .flavours = ranks_of_flavour(1)};
     Part sum;
     if (Error error = add_up(own, sum)) {
         plan.error.drop();
@@ -266,12 +287,13 @@ Error Window::create(WindowPlan& plan) {
                     "…_allocate, …_allocate_shared, …_create_dynamic)");
     }
     contiguous_ = sum.contiguous > 0; // gaps only if all ranks allow them
-    return create_by(plan, static_cast<std::uint64_t>(sum.bytes + (contiguous_ ? 0 : sum.gaps)));
+    return create_by(plan, static_cast<std::uint64_t>(sum.bytes + (contiguous_ ? 0 : sum.gaps)),
+                     std::bit_ceil(static_cast<std::uint64_t>(sum.alignment)));
 }
 
-Error Window::create_by(WindowPlan& plan, std::uint64_t all_bytes) {
+Error Window::create_by(WindowPlan& plan, std::uint64_t all_bytes, std::uint64_t alignment) {
     const std::uint64_t begin = begin_of_data(communicator_.size(), all_bytes);
-    Error mapped = take_extent(begin + all_bytes);
+    Error mapped = take_extent(begin + all_bytes, alignment);
     if (extent_ == 0) {
         return mapped; // all ranks know
     }
@@ -282,6 +304,7 @@ Error Window::create_by(WindowPlan& plan, std::uint64_t all_bytes) {
         own.size = own.whole_size = static_cast<std::uint64_t>(plan.size);
         own.displacement_unit = plan.displacement_unit;
         own.process = process_;
+        own.alignment_shift = static_cast<std::uint32_t>(std::countr_zero(plan.alignment));
         server_.add(communicator_.context(), *this);
     }
     Error error = agree(std::exchange(mapped, Error()));

@@ -6,6 +6,7 @@
 #include <new>
 #include <sys/mman.h>
 
+#include "base/page.hpp"
 #include "mpi.h"
 
 namespace warren::rma {
@@ -21,8 +22,44 @@ struct SharedPart::Records {
     }
 };
 
+namespace {
+
+// Maps the file at a multiple of `alignment`, if that is more than a page; else anywhere.
+void* map_aligned(int descriptor, std::uint64_t offset, std::uint64_t bytes,
+                  std::uint64_t alignment) {
+    std::byte* place = nullptr;
+    int fixed = 0;
+    if (alignment > page_bytes) {
+        // Addresses with room for any beginning; what is before and behind is given back.
+        const std::uint64_t room = bytes + alignment;
+        void* const range =
+            mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (range == MAP_FAILED) {
+            return MAP_FAILED;
+        }
+        const std::uint64_t before = -reinterpret_cast<std::uint64_t>(range) & (alignment - 1);
+        place = static_cast<std::byte*>(range) + before;
+        if (before > 0) {
+            munmap(range, before);
+        }
+        munmap(place + bytes, room - before - bytes);
+        fixed = MAP_FIXED;
+    }
+    void* const base =
+        mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | fixed, descriptor,
+             static_cast<off_t>(offset));
+    if (base == MAP_FAILED && fixed != 0) {
+        const int reason = errno;
+        munmap(place, bytes);
+        errno = reason;
+    }
+    return base;
+}
+
+} // namespace
+
 Error SharedPart::map(const node::Segment& segment, std::uint64_t offset, std::uint64_t bytes,
-                      SharedPart& made) {
+                      SharedPart& made, std::uint64_t alignment) {
     Records& records = Records::of_process();
     const std::lock_guard lock(records.mutex);
     for (Record* record = records.first; record != nullptr; record = record->next) {
@@ -33,8 +70,7 @@ Error SharedPart::map(const node::Segment& segment, std::uint64_t offset, std::u
             return {};
         }
     }
-    void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-                      segment.descriptor(), static_cast<off_t>(offset));
+    void* const base = map_aligned(segment.descriptor(), offset, bytes, alignment);
     if (base == MAP_FAILED) {
         return fail(MPI_ERR_NO_MEM, "mapping %llu kB of windows: %s",
                     static_cast<unsigned long long>(bytes >> 10), std::strerror(errno));

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/page.hpp"
 #include "mpi/job/segment.hpp"
 
 namespace warren::rma {
@@ -26,9 +27,10 @@ class SharedPart {
     SharedPart& operator=(const SharedPart&) = delete;
     ~SharedPart() { drop(); }
 
-    // `offset` and `bytes` are whole pages; `made` is empty.
+    // `offset` and `bytes` are whole pages; `made` is empty. `alignment` is the mapping's, a power
+    // of two that all ranks of the process name alike, or anything up to a page.
     static Error map(const node::Segment& segment, std::uint64_t offset, std::uint64_t bytes,
-                     SharedPart& made);
+                     SharedPart& made, std::uint64_t alignment = page_bytes);
     void drop();
 
     explicit operator bool() const { return record_ != nullptr; }

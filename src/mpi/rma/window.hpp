@@ -61,7 +61,11 @@ struct WindowPlan {
     void* base = nullptr; // of MPI_Win_create
     MPI_Aint size = 0;
     MPI_Aint displacement_unit = 1;
-    bool contiguous = false;        // the ranks' parts of a shared window have no gaps between them
+    bool contiguous = false; // the ranks' parts of a shared window have no gaps between them
+    // Where this rank's part of an allocated window begins is a multiple of it: a power of two, a
+    // cache line's size at least.
+    // Parts without gaps can't have it, but for rank 0's.
+    std::size_t alignment = node::cache_line_bytes;
     const char* criteria = nullptr; // of memory in the extent; null: near the rank
     const Placing* placing = nullptr;
     Error error; // what is wrong with the arguments: the others hear of it
@@ -315,14 +319,14 @@ class Window {
     void accumulate_in_place(const Accumulation& what);
 
     bool serve_lock(const ServedHead& head, int origin, bool& queued, ServedAnswer& answer);
-    Error create_by(WindowPlan& plan, std::uint64_t all_bytes);
+    Error create_by(WindowPlan& plan, std::uint64_t all_bytes, std::uint64_t alignment);
     struct Extent;
     struct Part;
     Error add_up(const Part& own, Part& sum);
     std::int64_t ranks_of_flavour(int ranks) const;
     Error share_extent(Extent& extent) const;
     Error exchange_places();
-    Error take_extent(std::uint64_t bytes);
+    Error take_extent(std::uint64_t bytes, std::uint64_t alignment);
     Error commit_own(const WindowPlan& plan) const;
     void give_extent_back();
     Error agree(Error own) const;

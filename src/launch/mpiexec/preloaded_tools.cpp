@@ -11,12 +11,19 @@ namespace warren::launch {
 
 namespace {
 
-enum class Kind { none, tool, mpi_library };
+enum class Kind { none, tool, tool_of_process, mpi_library };
+
+// Functions of the C library that recorders of a whole process replace, this project's among them:
+// their threads and blocks are the process's, and so must such a library be.
+bool is_of_process(std::string_view function) {
+    return function == "pthread_create" || function == "malloc" || function == "mmap";
+}
 
 // A tool calls the PMPI_ procedures that an MPI library defines.
 Kind kind_of(const image::ElfFile& file) {
     const image::SymbolTable& symbols = file.symbols();
-    Kind kind = Kind::none;
+    bool has_mpi = false;
+    bool is_recorder = false;
     for (std::uint32_t index = 0; index < symbols.count(); ++index) {
         const std::string_view name = symbols.name(index);
         if (symbols.symbol(index).st_shndx == SHN_UNDEF) {
@@ -25,11 +32,10 @@ Kind kind_of(const image::ElfFile& file) {
         if (name.starts_with("PMPI_")) {
             return Kind::mpi_library;
         }
-        if (name.starts_with("MPI_") || name.starts_with("mpi_")) {
-            kind = Kind::tool;
-        }
+        has_mpi |= name.starts_with("MPI_") || name.starts_with("mpi_");
+        is_recorder |= is_of_process(name);
     }
-    return kind;
+    return !has_mpi ? Kind::none : is_recorder ? Kind::tool_of_process : Kind::tool;
 }
 
 // The file that the system's loader would take; null: none that can be read.

@@ -2,7 +2,8 @@
 // procedures of their own (MPI 5.0, 15.2). Ranks that share a process get a copy of each, as
 // processes would.
 //
-// Other preloaded libraries (allocators, recorders, MPI libraries themselves) are the process's.
+// Other preloaded libraries (allocators, MPI libraries themselves, recorders that replace functions
+// of the C library as well) are the process's.
 // Thread rule: any thread.
 #pragma once
 

@@ -118,6 +118,43 @@ static void check_many_freed(void) {
     expect(0, 1, "MPI_Waitall");
 }
 
+static int query(void* state, MPI_Status* status) {
+    (void)state;
+    MPI_Status_set_elements(status, MPI_INT, 0);
+    MPI_Status_set_cancelled(status, 0);
+    return MPI_SUCCESS;
+}
+
+static int free_by_mpi(void* state) {
+    MPI_Datatype type;
+    (void)state;
+    MPI_Type_dup(MPI_INT, &type);
+    return MPI_Type_free(&type);
+}
+
+static int cancel(void* state, int complete_already) {
+    (void)state;
+    (void)complete_already;
+    return MPI_SUCCESS;
+}
+
+/* A generalised request that ends in the same call, and whose functions call MPI, changes nothing.
+ */
+static void check_beside_generalised(void) {
+    MPI_Request requests[2];
+    MPI_Status statuses[2];
+    make_own();
+    requests[0] = fail_later(own);
+    MPI_Comm_free(&own);
+    MPI_Grequest_start(query, free_by_mpi, cancel, NULL, &requests[1]);
+    MPI_Grequest_complete(requests[1]);
+    world_heard = own_heard = 0;
+    const int code = MPI_Waitall(2, requests, statuses);
+    CHECK(check_class(code) == MPI_ERR_IN_STATUS, "class %d", check_class(code));
+    CHECK(last_class == MPI_ERR_TRUNCATE, "the handler hears class %d", last_class);
+    expect(0, 1, "MPI_Waitall with a generalised request");
+}
+
 int main(int argc, char** argv) {
     MPI_Errhandler handler;
     MPI_Init(&argc, &argv);
@@ -128,6 +165,7 @@ int main(int argc, char** argv) {
     check_freed_communicators();
     check_later_failure();
     check_many_freed();
+    check_beside_generalised();
     MPI_Finalize();
     return 0;
 }

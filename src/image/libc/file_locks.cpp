@@ -247,7 +247,19 @@ void FileLocks::forget_all() {
     count_.store(0, std::memory_order_relaxed);
 }
 
+// (As note takes them: the image's lock before that of all images.)
+void FileLocks::lock_for_fork() {
+    lock_.lock();
+    locked_files().lock.lock();
+}
+
+void FileLocks::unlock_after_fork() {
+    locked_files().lock.unlock();
+    lock_.unlock();
+}
+
 void FileLocks::renew_locks() {
+    std::construct_at(&locked_files().lock);
     std::construct_at(&lock_);
     for (const Holder& holder : holders_) {
         ::close(holder.descriptor);

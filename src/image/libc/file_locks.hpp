@@ -34,8 +34,8 @@ class FileLocks {
     // All locks end, with the image.
     void forget_all();
     // Around a fork; a child forgets the locks, which stay its parent's.
-    void lock_for_fork() { lock_.lock(); }
-    void unlock_after_fork() { lock_.unlock(); }
+    void lock_for_fork();
+    void unlock_after_fork();
     void renew_locks();
 
   private:

@@ -27,10 +27,18 @@ Generalised& state_of(const Request& request) {
 // Calls one of the program's functions, which may call MPI, without the rank's lock.
 template <typename Call>
 int call_unlocked(const Request& request, Call call) {
-    RankLock& lock = static_cast<Context*>(request.context)->rank.lock;
-    lock.unlock();
+    Context& context = *static_cast<Context*>(request.context);
+    // Calls that the function makes succeed or fail by themselves; what has failed in this one
+    // stays.
+    comm::Communicator* const failed_on = std::exchange(context.failed_on, nullptr);
+    const int failed_class = context.failed_class;
+    context.rank.lock.unlock();
     const int code = call();
-    lock.lock();
+    context.rank.lock.lock();
+    if (comm::Communicator* others = std::exchange(context.failed_on, failed_on)) {
+        release(context, *others);
+    }
+    context.failed_class = failed_class;
     return code;
 }
 

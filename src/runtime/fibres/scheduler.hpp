@@ -236,7 +236,8 @@ class Scheduler {
     Fibre* find(Worker& worker);
     Fibre* look_for_a_while(Worker& worker);
     Fibre* steal(Worker& worker);
-    void sleep(Worker& worker);
+    // Whether the worker has watched the timers meanwhile.
+    bool sleep(Worker& worker);
     void hand_on(Worker& spare);
     static void* run_monitor(void*);
     void look_after(Worker& worker);

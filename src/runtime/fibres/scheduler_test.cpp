@@ -206,6 +206,32 @@ TEST(SchedulerTest, one_of_many_idle_workers_watches_the_timers) {
     });
 }
 
+// The worker that watched the timers computes then: another one is to watch.
+TEST(SchedulerTest, a_sleeper_wakes_in_time_after_one_that_computes_then) {
+    for (const bool steals : {false, true}) {
+        alone([steals] {
+            static std::atomic<std::uint64_t> late_ns{0};
+            auto fibres = std::make_unique<Fibres>(3, std::vector<int>(3, -1), nullptr,
+                                                   BalancingOptions{}, steals);
+            const std::uint64_t begin = monotonic_ns() + 250'000'000; // all have long been asleep
+            for (int number = 0; number < 2; ++number) {
+                fibres->add([begin] {
+                    scheduler()->sleep_until(begin);
+                    while (monotonic_ns() < begin + 300'000'000) { // without giving way
+                    }
+                });
+            }
+            fibres->add([begin] {
+                const std::uint64_t end = begin + 3'000'000;
+                scheduler()->sleep_until(end);
+                late_ns = monotonic_ns() - end;
+            });
+            fibres->run();
+            EXPECT_LT(late_ns, 60'000'000U) << "steals: " << steals;
+        });
+    }
+}
+
 TEST(SchedulerTest, a_fibre_that_waits_behind_one_that_computes_is_taken_by_an_idle_worker) {
     alone([] {
         static std::atomic<bool> helped{false};

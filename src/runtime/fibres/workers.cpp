@@ -96,11 +96,12 @@ void* Scheduler::run_worker(void* given) {
 
 void Scheduler::work(Worker& worker) {
     worker.looks.resize(workers_.size());
+    bool has_watched = false; // the timers, while it slept
     while (true) {
         if (worker.relieved.load(std::memory_order_acquire)) {
             see_to_due(); // it sleeps no longer than till then
             hand_on(worker);
-            sleep(worker);
+            has_watched |= sleep(worker);
             continue;
         }
         if (worker.deputy.load(std::memory_order_relaxed) != nullptr) {
@@ -114,8 +115,11 @@ void Scheduler::work(Worker& worker) {
             next = look_for_a_while(worker);
         }
         if (next == nullptr) {
-            sleep(worker);
+            has_watched |= sleep(worker);
             continue;
+        }
+        if (std::exchange(has_watched, false) && timers_.are_unwatched()) {
+            call_one_that_sleeps(); // the fibre may run for long
         }
         for (std::uint32_t turn = 0; next->on_worker.load(std::memory_order_acquire) != 0; ++turn) {
             if (turn < looks_before_sleep) {
@@ -229,12 +233,12 @@ Fibre* Scheduler::steal(Worker& worker) {
     return nullptr;
 }
 
-void Scheduler::sleep(Worker& worker) {
+bool Scheduler::sleep(Worker& worker) {
     std::uint32_t seen = 0;
     {
         const std::lock_guard guard(worker.queue.lock());
         if (worker.queue.count() != 0) {
-            return;
+            return false;
         }
         worker.patrols.store(false, std::memory_order_relaxed);
         worker.sleeping.store(true, std::memory_order_release);
@@ -267,11 +271,7 @@ void Scheduler::sleep(Worker& worker) {
             awake_.fetch_add(1, std::memory_order_seq_cst);
         }
     }
-    // It may run a fibre for long. (With stealing, one of the others looks after them.)
-    if (!options_.steals && watched != UINT64_MAX && monotonic_ns() < watched &&
-        timers_.are_unwatched()) {
-        call_one_that_sleeps();
-    }
+    return watched != UINT64_MAX;
 }
 
 // Nothing is ready and no worker awake. Threads that are no workers, and time limits, may change

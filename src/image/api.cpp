@@ -1,7 +1,10 @@
 // The C API (warren/image.h) on the classes of this room.
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "image/address_table.hpp"
 #include "image/elf_file.hpp"
@@ -100,14 +103,16 @@ WARREN_API int warren_image_create(const warren_image_options* options, warren_i
     }
     warren::image::ImageOptions made;
     if (options != nullptr) {
-        if (options->bytes != sizeof(warren_image_options)) {
+        // Programs that were compiled before 'preloaded' was added end their options there.
+        const bool has_preloaded = options->bytes == sizeof(warren_image_options);
+        if (!has_preloaded && options->bytes != offsetof(warren_image_options, preloaded)) {
             return report(warren::fail(WARREN_IMAGE_ERR_USE,
                                        "options of %zu bytes: set bytes to "
                                        "sizeof(warren_image_options), %zu",
                                        options->bytes, sizeof(warren_image_options)));
         }
         made.sharing = {names(options->shared), names(options->separate),
-                        names(options->preloaded)};
+                        has_preloaded ? names(options->preloaded) : std::vector<std::string>()};
         made.descriptors = {options->input, options->output, options->error,
                             (options->flags & WARREN_IMAGE_OWN_DESCRIPTORS) != 0};
         made.own_directory = (options->flags & WARREN_IMAGE_OWN_DIRECTORY) != 0;

@@ -1,6 +1,7 @@
 // Libraries as private images: what each copy has for itself, in all the ways that compilers and
 // linkers make them.
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <fstream>
 #include <gtest/gtest.h>
@@ -33,6 +34,19 @@ warren_image_options with_bindings() {
     options.output = 1;
     options.error = 2;
     return options;
+}
+
+// `preloaded` is not read: it is no pointer here.
+TEST(Options, of_programs_that_were_compiled_before_preloaded_was_added_are_taken) {
+    warren_image_options options = with_bindings();
+    options.bytes = offsetof(warren_image_options, preloaded);
+    options.preloaded = reinterpret_cast<const char* const*>(1);
+    ASSERT_EQ(warren_image_host(), WARREN_IMAGE_SUCCESS);
+    warren_image* image = nullptr;
+    ASSERT_EQ(warren_image_create(&options, &image), WARREN_IMAGE_SUCCESS) << warren_image_error();
+    EXPECT_EQ(warren_image_destroy(image), WARREN_IMAGE_SUCCESS);
+    options.bytes -= 8;
+    EXPECT_EQ(warren_image_create(&options, &image), WARREN_IMAGE_ERR_USE);
 }
 
 class Library : public testing::TestWithParam<const char*> {};

@@ -34,22 +34,22 @@ static int value;
 static int fail_comm(void) {
     return MPI_Send(&value, 1, MPI_INT, 99, 0, comm);
 }
-static int fail_request(void) {
-    char small = 0;
+/* A receive that will be truncated. */
+static MPI_Request fail_later(void) {
+    static char small;
     int rank;
     MPI_Request request;
     MPI_Comm_rank(comm, &rank);
     MPI_Irecv(&small, 1, MPI_CHAR, rank, 0, comm, &request);
     MPI_Send(&value, 1, MPI_INT, rank, 0, comm);
+    return request;
+}
+static int fail_request(void) {
+    MPI_Request request = fail_later();
     return MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 static int fail_all(void) {
-    char small = 0;
-    int rank;
-    MPI_Request request;
-    MPI_Comm_rank(comm, &rank);
-    MPI_Irecv(&small, 1, MPI_CHAR, rank, 0, comm, &request);
-    MPI_Send(&value, 1, MPI_INT, rank, 0, comm);
+    MPI_Request request = fail_later();
     return MPI_Waitall(1, &request, MPI_STATUSES_IGNORE);
 }
 static int fail_window(void) {

@@ -53,19 +53,55 @@ static void check_alignment(int flavour, long alignment, int all) {
     MPI_Win_free(&win);
 }
 
-/* Without gaps the first rank's part is aligned. */
+/* The alignment that a window says it has; 0: none. */
+static long said_alignment(MPI_Win win) {
+    MPI_Info used;
+    char found[32] = "";
+    int flag, length = sizeof found;
+    MPI_Win_get_info(win, &used);
+    MPI_Info_get_string(used, "mpi_minimum_memory_alignment", &length, found, &flag);
+    MPI_Info_free(&used);
+    return flag ? atol(found) : 0;
+}
+
+/* Without gaps the first rank's part is aligned, and the others' say nothing that is not so. */
 static void check_without_gaps(void) {
     char* own;
     MPI_Win win;
     MPI_Info info = wish("65536", 0);
     MPI_Win_allocate_shared(24, 1, info, MPI_COMM_WORLD, &own, &win);
     MPI_Info_free(&info);
+    CHECK(said_alignment(win) == (rank == 0 ? 65536 : 0), "%ld", said_alignment(win));
     MPI_Aint bytes;
     int unit;
     char* first;
     MPI_Win_shared_query(win, 0, &bytes, &unit, &first);
     CHECK((uintptr_t)first % 65536 == 0 || rank > 0, "memory at %p", (void*)first);
     CHECK(own == first + 24L * rank, "%p, %p", (void*)own, (void*)first);
+    MPI_Win_free(&win);
+}
+
+/* What is set later is not what the window's memory was made with. */
+static void check_later_hints(void) {
+    char* own;
+    MPI_Win win;
+    MPI_Info used;
+    char found[32] = "";
+    int flag, length = sizeof found;
+    MPI_Info info = wish("256", 0);
+    MPI_Win_allocate(8, 1, info, MPI_COMM_WORLD, &own, &win);
+    MPI_Info_set(info, "mpi_minimum_memory_alignment", "1099511627776");
+    MPI_Info_set(info, "warren_memory", "latency");
+    MPI_Info_set(info, "no_locks", "true");
+    MPI_Win_set_info(win, info);
+    MPI_Info_free(&info);
+    CHECK(said_alignment(win) == 256, "%ld", said_alignment(win));
+    MPI_Win_get_info(win, &used);
+    MPI_Info_get_string(used, "warren_memory", &length, found, &flag);
+    CHECK(!flag, "\"%s\"", found);
+    MPI_Info_get_string(used, "no_locks", &length, found, &flag);
+    CHECK(flag && strcmp(found, "true") == 0, "%d: \"%s\"", flag, found);
+    MPI_Info_free(&used);
     MPI_Win_free(&win);
 }
 
@@ -102,7 +138,9 @@ int main(int argc, char** argv) {
             if (on_node == size)
                 check_alignment(shared, alignment, all);
         }
+        check_alignment(allocated, 64L << 30, all); /* addresses are no memory */
     }
+    check_later_hints();
     if (on_node == size)
         check_without_gaps();
     check_mistakes();

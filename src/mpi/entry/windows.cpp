@@ -46,13 +46,31 @@ bool says(const comm::Info* info, const char* key, const char* value) {
     return found != nullptr && *found == value;
 }
 
-void add_info(rma::Window& window, const comm::Info& info) {
+// Hints about memory, which is had when the window is made: later ones have no effect.
+bool is_about_memory(const std::string& key) {
+    return key == memory_alignment_key || key == memory_criteria_key;
+}
+
+void add_info(rma::Window& window, const comm::Info& info, bool is_new) {
     if (window.info == nullptr) {
         window.info = new comm::Info();
     }
     for (int i = 0; i < info.keys(); ++i) {
-        window.info->set(info.key(i), *info.find(info.key(i)));
+        const std::string& key = info.key(i);
+        if (is_new || !is_about_memory(key)) {
+            window.info->set(key, *info.find(key));
+        }
     }
+}
+
+// Whether this rank's memory begins where an info wants it. (Among parts without gaps only the
+// first one's does.)
+bool has_alignment(const rma::Window& window) {
+    std::size_t alignment = 0;
+    Error error = memory_alignment(window.info, alignment);
+    const bool read = !error;
+    error.drop();
+    return read && reinterpret_cast<std::uintptr_t>(window.values.base) % alignment == 0;
 }
 
 // Collective: this rank has its communicator, and can't make its part of the window.
@@ -98,7 +116,7 @@ Error make_window(Context& context, WindowPlan plan, const comm::Info* info,
     }
     if (info != nullptr) {
         const std::lock_guard lock(context.process.mutex);
-        add_info(*window, *info);
+        add_info(*window, *info, true);
     }
     *win = handle_of(*window);
     return {};
@@ -241,7 +259,7 @@ Error win_get_name(Context&, rma::Window* win, char* win_name, int* resultlen) {
 
 Error win_set_info(Context& context, rma::Window& win, comm::Info& info) {
     const std::lock_guard lock(context.process.mutex);
-    add_info(win, info);
+    add_info(win, info, false);
     return {};
 }
 
@@ -275,7 +293,8 @@ Error win_get_info(Context& context, rma::Window& win, MPI_Info* info_used) {
     if (const char* criteria = has_memory ? memory_criteria(win.info) : nullptr) {
         info.set(memory_criteria_key, criteria);
     }
-    if (const std::string* alignment = has_memory ? set_to(memory_alignment_key) : nullptr) {
+    const std::string* alignment = has_memory ? set_to(memory_alignment_key) : nullptr;
+    if (alignment != nullptr && has_alignment(win)) {
         info.set(memory_alignment_key, alignment->c_str());
     }
     const comm::Session* session = context.sessions.find(win.communicator().session);

@@ -3,6 +3,7 @@
 // On each node the first of its ranks takes an extent for those of the node. Ranks of several nodes
 // then tell each other where their memory is.
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -66,11 +67,19 @@ struct Window::Extent {
     int error_class;
 };
 
+// What the ranks of this node have in the extent.
+struct Window::Room {
+    std::uint64_t begin = 0;  // of the data
+    std::uint64_t memory = 0; // bytes that are committed
+    std::uint64_t space = 0;  // bytes of addresses
+    std::uint64_t alignment = page_bytes;
+};
+
 // The part of its node's extent that a rank wants, or the sum of all parts.
 struct Window::Part {
     std::int64_t bytes;      // without gaps
     std::int64_t gaps;       // bytes, if parts are apart
-    std::int64_t alignment;  // if it is more than a page's: the sum is not less than any of them
+    std::int64_t aligned;    // ranks of all nodes that want more than a cache line's alignment
     std::int64_t contiguous; // ranks that want no gaps
     std::int64_t failed;     // ranks
     std::int64_t flavours;   // 16 bits for the ranks of each
@@ -105,7 +114,7 @@ Error Window::add_up(const Part& own, Part& sum) {
         const bool is_here = communicator_.endpoint(rank) < engine_.rank().size;
         sum.bytes += is_here ? its.bytes : 0;
         sum.gaps += is_here ? its.gaps : 0;
-        sum.alignment += is_here ? its.alignment : 0;
+        sum.aligned += its.aligned;
         sum.contiguous += its.contiguous;
         sum.failed += its.failed;
         sum.flavours += its.flavours;
@@ -133,8 +142,36 @@ Error Window::share_extent(Extent& extent) const {
     return {};
 }
 
+// Collective, if a rank wants a larger alignment than all parts have: the addresses that the parts
+// of this node then take up, and the alignment of the extent's mapping. What lies between parts is
+// never committed, so it is no memory.
+Error Window::align_parts(const WindowPlan& plan, Room& room) const {
+    struct Wish {
+        std::uint64_t bytes;
+        std::uint64_t alignment;
+    };
+    Wish own = {.bytes = owns_memory_ ? static_cast<std::uint64_t>(plan.size) : 0,
+                .alignment = plan.alignment};
+    std::vector<Wish> wishes(static_cast<std::size_t>(size()));
+    if (Error error = coll::Collectives(engine_, communicator_)
+                          .allgather(bytes_of(own), coll::Blocks(bytes_of(wishes[0])))) {
+        return error;
+    }
+    std::uint64_t place = room.begin;
+    for (int rank = 0; rank < size(); ++rank) {
+        if (communicator_.endpoint(rank) >= engine_.rank().size) {
+            continue;
+        }
+        const Wish& its = wishes[static_cast<std::size_t>(rank)];
+        room.alignment = std::max(room.alignment, its.alignment);
+        place = place_of_part(place, rank, its.alignment) + padded(its.bytes, contiguous_);
+    }
+    room.space = std::max(room.memory, place);
+    return {};
+}
+
 // The first rank of the node takes memory of the heap for its ranks, which all map it.
-Error Window::take_extent(std::uint64_t bytes, std::uint64_t alignment) {
+Error Window::take_extent(const Room& room) {
     const node::Segment& segment = engine_.rank().segment;
     Extent extent = {.offset = 0, .error_class = MPI_SUCCESS};
     Error own;
@@ -142,7 +179,7 @@ Error Window::take_extent(std::uint64_t bytes, std::uint64_t alignment) {
     if (communicator_.rank() == leader_) {
         own = WindowHeap::open(segment, engine_.rank().index, heap);
         if (!own) {
-            own = heap.take(bytes, extent.offset);
+            own = heap.take(room.space, room.memory, extent.offset);
         }
         if (!own) {
             own = WindowHeap::commit(
@@ -170,7 +207,8 @@ Error Window::take_extent(std::uint64_t bytes, std::uint64_t alignment) {
         return fail(extent.error_class, "the first rank could not take memory for the window");
     }
     extent_ = extent.offset;
-    Error mapped = SharedPart::map(segment, extent_, whole_pages(bytes), part_, alignment);
+    Error mapped =
+        SharedPart::map(segment, extent_, whole_pages(room.space), part_, room.alignment);
     if (!mapped) {
         control_ = ControlBlock(part_.base(), communicator_.size());
     }
@@ -206,19 +244,22 @@ Error Window::exchange_places() {
     return agree(std::exchange(error, Error()));
 }
 
+// Where a rank's part begins whose lower neighbour's ends at `end`. Only the first of the parts
+// without gaps can be aligned.
+std::uint64_t Window::place_of_part(std::uint64_t end, int rank, std::uint64_t alignment) const {
+    return rank == 0 || !contiguous_ ? aligned(end, alignment) : end;
+}
+
 // Where this rank's memory begins in the extent: behind that of the lower ranks of the node. (Those
 // of other nodes have no size yet.)
-void Window::settle_place(const WindowPlan& plan, std::uint64_t all_bytes) {
-    std::uint64_t place = begin_of_data(communicator_.size(), all_bytes);
+void Window::settle_place(const WindowPlan& plan, const Room& room) {
+    std::uint64_t place = room.begin;
     for (int rank = 0; rank <= communicator_.rank(); ++rank) {
         const RankControl& part = control_.rank(rank);
-        if (rank == 0 || !contiguous_) {
-            place = aligned(place, std::uint64_t{1} << part.alignment_shift);
-        }
+        place = place_of_part(place, rank, std::uint64_t{1} << part.alignment_shift);
         place += rank < communicator_.rank() ? padded(part.size, contiguous_) : 0;
     }
-    WARREN_INVARIANT(place + static_cast<std::uint64_t>(plan.size) <=
-                         begin_of_data(communicator_.size(), all_bytes) + all_bytes,
+    WARREN_INVARIANT(place + static_cast<std::uint64_t>(plan.size) <= room.space,
                      "a part lies within the extent");
     control_.rank(communicator_.rank()).place = place;
 }
@@ -264,15 +305,12 @@ Error Window::create(WindowPlan& plan) {
     }
     const bool failed = static_cast<bool>(plan.error);
     const std::uint64_t bytes = failed || !owns_memory_ ? 0 : static_cast<std::uint64_t>(plan.size);
-    const std::uint64_t moved = plan.alignment - node::cache_line_bytes; // at most, to be aligned
-    const bool is_first = communicator_.rank() == 0;
-    const Part own = {
-        .bytes = static_cast<std::int64_t>(bytes + (is_first ? moved : 0)),
-        .gaps = static_cast<std::int64_t>(padded(bytes, false) - bytes + (is_first ? 0 : moved)),
-        .alignment = static_cast<std::int64_t>(plan.alignment > page_bytes ? plan.alignment : 0),
-        .contiguous = plan.contiguous ? 1 : 0,
-        .failed = failed ? 1 : 0,
-        .flavours = ranks_of_flavour(1)};
+    const Part own = {.bytes = static_cast<std::int64_t>(bytes),
+                      .gaps = static_cast<std::int64_t>(padded(bytes, false) - bytes),
+                      .aligned = plan.alignment > node::cache_line_bytes ? 1 : 0,
+                      .contiguous = plan.contiguous ? 1 : 0,
+                      .failed = failed ? 1 : 0,
+                      .flavours = ranks_of_flavour(1)};
     Part sum;
     if (Error error = add_up(own, sum)) {
         plan.error.drop();
@@ -287,13 +325,20 @@ Error Window::create(WindowPlan& plan) {
                     "…_allocate, …_allocate_shared, …_create_dynamic)");
     }
     contiguous_ = sum.contiguous > 0; // gaps only if all ranks allow them
-    return create_by(plan, static_cast<std::uint64_t>(sum.bytes + (contiguous_ ? 0 : sum.gaps)),
-                     std::bit_ceil(static_cast<std::uint64_t>(sum.alignment)));
+    const auto data = static_cast<std::uint64_t>(sum.bytes + (contiguous_ ? 0 : sum.gaps));
+    Room room;
+    room.begin = begin_of_data(size(), data);
+    room.memory = room.space = room.begin + data;
+    if (sum.aligned > 0) {
+        if (Error error = align_parts(plan, room)) {
+            return error;
+        }
+    }
+    return create_by(plan, room);
 }
 
-Error Window::create_by(WindowPlan& plan, std::uint64_t all_bytes, std::uint64_t alignment) {
-    const std::uint64_t begin = begin_of_data(communicator_.size(), all_bytes);
-    Error mapped = take_extent(begin + all_bytes, alignment);
+Error Window::create_by(WindowPlan& plan, const Room& room) {
+    Error mapped = take_extent(room);
     if (extent_ == 0) {
         return mapped; // all ranks know
     }
@@ -309,7 +354,7 @@ Error Window::create_by(WindowPlan& plan, std::uint64_t all_bytes, std::uint64_t
     }
     Error error = agree(std::exchange(mapped, Error()));
     if (!error && owns_memory_) {
-        settle_place(plan, all_bytes);
+        settle_place(plan, room);
         error = agree(commit_own(plan));
     }
     if (!error && spans_nodes_) {

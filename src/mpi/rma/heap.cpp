@@ -82,14 +82,14 @@ Error WindowHeap::commit_table(std::uint32_t count) {
     return {};
 }
 
-Error WindowHeap::take(std::uint64_t bytes, std::uint64_t& offset) {
+Error WindowHeap::take(std::uint64_t bytes, std::uint64_t memory, std::uint64_t& offset) {
     const std::uint64_t wanted = whole_pages(bytes);
-    if (wanted >= looked_for_bytes) {
+    if (memory >= looked_for_bytes) {
         const std::uint64_t available = available_bytes();
-        if (wanted > available) {
+        if (memory > available) {
             return fail(MPI_ERR_NO_MEM,
                         "the node, or the control group, has %llu kB of memory left, not %llu kB",
-                        kilobytes(available), kilobytes(wanted));
+                        kilobytes(available), kilobytes(memory));
         }
     }
     const SharedLock lock(table_->mutex, user());

@@ -30,8 +30,10 @@ class WindowHeap {
     // For one call. `rank`: the caller's, on the node.
     static Error open(const node::Segment& segment, std::uint32_t rank, WindowHeap& heap);
 
-    // Takes an extent. MPI_ERR_NO_MEM: the table is full, or files may not be so large.
-    Error take(std::uint64_t bytes, std::uint64_t& offset);
+    // Takes an extent of so many bytes of addresses, of which `memory` are to be committed.
+    // MPI_ERR_NO_MEM: the node has less memory, the table is full, or files may not be so large.
+    Error take(std::uint64_t bytes, std::uint64_t memory, std::uint64_t& offset);
+    Error take(std::uint64_t bytes, std::uint64_t& offset) { return take(bytes, bytes, offset); }
     // Gives an extent and its memory back. Mappings of it must not be used any more.
     void give_back(std::uint64_t offset);
 

@@ -127,6 +127,38 @@ TEST_F(WindowHeapTest, RanksOfAProcessShareAMapping) {
     other.base()[5] = std::byte{1}; // still mapped
 }
 
+TEST_F(WindowHeapTest, AMappingThatIsLessAlignedIsNotShared) {
+    WindowHeap heap;
+    ASSERT_FALSE(WindowHeap::open(segment, 0, heap));
+    const std::uint64_t offset = take(heap, page_bytes);
+    ASSERT_FALSE(WindowHeap::commit(segment, offset, page_bytes));
+    SharedPart before;
+    ASSERT_FALSE(SharedPart::map(segment, offset, page_bytes, before));
+    const auto place = reinterpret_cast<std::uint64_t>(before.base());
+    const std::uint64_t alignment = (place & -place) * 2; // which that one does not have
+    SharedPart one;
+    SharedPart other;
+    ASSERT_FALSE(SharedPart::map(segment, offset, page_bytes, one, alignment));
+    ASSERT_FALSE(SharedPart::map(segment, offset, page_bytes, other, alignment));
+    EXPECT_EQ(reinterpret_cast<std::uint64_t>(one.base()) % alignment, 0U);
+    EXPECT_EQ(one.base(), other.base());
+    before.base()[7] = std::byte{1};
+    EXPECT_EQ(one.base()[7], std::byte{1}) << "it is the same memory";
+}
+
+TEST_F(WindowHeapTest, AddressesWithoutMemoryAreNotCharged) {
+    WindowHeap heap;
+    ASSERT_FALSE(WindowHeap::open(segment, 0, heap));
+    constexpr std::uint64_t space = std::uint64_t{1} << 46; // more than a node has
+    std::uint64_t offset = 0;
+    Error error = heap.take(space, page_bytes, offset);
+    EXPECT_FALSE(error);
+    error.drop();
+    error = heap.take(page_bytes, space, offset);
+    EXPECT_EQ(error.error_class(), MPI_ERR_NO_MEM);
+    error.drop();
+}
+
 // Two threads that share one processor, or not: the sum says whether anybody was let in twice.
 struct SharedMutexTest : testing::Test {
     void SetUp() override {

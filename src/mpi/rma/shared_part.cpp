@@ -63,8 +63,11 @@ Error SharedPart::map(const node::Segment& segment, std::uint64_t offset, std::u
     Records& records = Records::of_process();
     const std::lock_guard lock(records.mutex);
     for (Record* record = records.first; record != nullptr; record = record->next) {
+        // (The last window at this place may still be mapped, elsewhere than this one has to be.)
+        const bool is_aligned =
+            (reinterpret_cast<std::uint64_t>(record->base) & (alignment - 1)) == 0;
         if (record->segment == &segment.header() && record->offset == offset &&
-            record->bytes == bytes) {
+            record->bytes == bytes && is_aligned) {
             ++record->holders;
             made.record_ = record;
             return {};

@@ -28,7 +28,7 @@ class SharedPart {
     ~SharedPart() { drop(); }
 
     // `offset` and `bytes` are whole pages; `made` is empty. `alignment` is the mapping's, a power
-    // of two that all ranks of the process name alike, or anything up to a page.
+    // of two. A mapping that there is serves if it happens to have it.
     static Error map(const node::Segment& segment, std::uint64_t offset, std::uint64_t bytes,
                      SharedPart& made, std::uint64_t alignment = page_bytes);
     void drop();

@@ -319,18 +319,21 @@ class Window {
     void accumulate_in_place(const Accumulation& what);
 
     bool serve_lock(const ServedHead& head, int origin, bool& queued, ServedAnswer& answer);
-    Error create_by(WindowPlan& plan, std::uint64_t all_bytes, std::uint64_t alignment);
     struct Extent;
     struct Part;
+    struct Room;
+    Error create_by(WindowPlan& plan, const Room& room);
+    Error align_parts(const WindowPlan& plan, Room& room) const;
+    std::uint64_t place_of_part(std::uint64_t end, int rank, std::uint64_t alignment) const;
     Error add_up(const Part& own, Part& sum);
     std::int64_t ranks_of_flavour(int ranks) const;
     Error share_extent(Extent& extent) const;
     Error exchange_places();
-    Error take_extent(std::uint64_t bytes, std::uint64_t alignment);
+    Error take_extent(const Room& room);
     Error commit_own(const WindowPlan& plan) const;
     void give_extent_back();
     Error agree(Error own) const;
-    void settle_place(const WindowPlan& plan, std::uint64_t all_bytes);
+    void settle_place(const WindowPlan& plan, const Room& room);
     Error take_lock(int target, bool exclusive);
     Error take_remote_lock(int target, bool exclusive);
     Error try_shared_locks(std::vector<std::uint8_t>& taken);

@@ -131,6 +131,57 @@ static void operations(const Window* window) {
     }
 }
 
+/* One number of each type on the neighbour's word `at`: (3 + 4) * 4, then compared. */
+#define NUMBERS_OF(C, TYPE)                                                                        \
+    do {                                                                                           \
+        const C three = 3, four = 4;                                                               \
+        C sum = 0, product = 0;                                                                    \
+        MPI_Accumulate(&three, 1, TYPE, target, at, 1, TYPE, MPI_REPLACE, window->win);            \
+        MPI_Accumulate(&four, 1, TYPE, target, at, 1, TYPE, MPI_SUM, window->win);                 \
+        MPI_Fetch_and_op(&four, &sum, TYPE, target, at, MPI_PROD, window->win);                    \
+        MPI_Fetch_and_op(NULL, &product, TYPE, target, at, MPI_NO_OP, window->win);                \
+        CHECK(sum == 7 && product == 28, #C ": %g, %g", (double)sum, (double)product);             \
+    } while (0)
+
+/* A swap that finds something else, and one that finds what it compares with. */
+#define SWAPS_OF(C, TYPE)                                                                          \
+    do {                                                                                           \
+        const C one = 1, zero = 0;                                                                 \
+        C found = 9, then = 9, last = 9;                                                           \
+        MPI_Put(&one, 1, TYPE, target, at, 1, TYPE, window->win);                                  \
+        MPI_Compare_and_swap(&zero, &zero, &found, TYPE, target, at, window->win);                 \
+        MPI_Compare_and_swap(&zero, &one, &then, TYPE, target, at, window->win);                   \
+        MPI_Get(&last, 1, TYPE, target, at, 1, TYPE, window->win);                                 \
+        MPI_Win_flush(target, window->win);                                                        \
+        CHECK(found == 1 && then == 1 && last == 0, #C ": %d, %d, %d", (int)found, (int)then,      \
+              (int)last);                                                                          \
+    } while (0)
+
+static void single_elements(const Window* window) {
+    const int target = (rank + 1) % size;
+    const MPI_Aint at = window_at(window, target, 20);
+    MPI_Win_lock_all(0, window->win);
+    NUMBERS_OF(int8_t, MPI_INT8_T);
+    NUMBERS_OF(int16_t, MPI_INT16_T);
+    NUMBERS_OF(int32_t, MPI_INT32_T);
+    NUMBERS_OF(uint32_t, MPI_UINT32_T);
+    NUMBERS_OF(int64_t, MPI_INT64_T);
+    NUMBERS_OF(uint64_t, MPI_UINT64_T);
+    NUMBERS_OF(float, MPI_FLOAT);
+    NUMBERS_OF(double, MPI_DOUBLE);
+    NUMBERS_OF(long double, MPI_LONG_DOUBLE);
+    SWAPS_OF(int8_t, MPI_INT8_T);
+    SWAPS_OF(uint16_t, MPI_UINT16_T);
+    SWAPS_OF(int32_t, MPI_INT32_T);
+    SWAPS_OF(uint64_t, MPI_UINT64_T);
+    SWAPS_OF(_Bool, MPI_C_BOOL);
+    SWAPS_OF(unsigned char, MPI_BYTE);
+    MPI_Win_unlock_all(window->win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    window->words[20] = window->words[21] = 0;
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 /* Values with their places, which have a gap between or behind them. */
 static void pairs(const Window* window) {
     struct {
@@ -165,6 +216,7 @@ int main(int argc, char** argv) {
     for (int flavour = 0; flavour < flavours; flavour++) {
         Window window = window_make(flavour, 9000, MPI_COMM_WORLD);
         operations(&window);
+        single_elements(&window);
         pairs(&window);
         sums_of_all(&window);
         locked_by_swaps(&window);

@@ -99,6 +99,15 @@ inline constexpr std::uint64_t short_window_elements = 64;
     return op == MPI_SUM && (element == Element::int64 || element == Element::uint64);
 }
 
+// Any other predefined operation on one element; false: it is none.
+[[gnu::always_inline]] inline bool short_combine(const void* origin, void* result,
+                                                 MPI_Datatype datatype, int target,
+                                                 std::byte* place, MPI_Op op, rma::Window& window) {
+    const coll::Op* its = own_context->operations.find(op);
+    return its != nullptr &&
+           window.combine_one(target, place, *its, datatype::basic(datatype), origin, result);
+}
+
 [[gnu::always_inline]] inline bool short_accumulate(const void* origin_addr, MPI_Count origin_count,
                                                     MPI_Datatype origin_datatype, int target_rank,
                                                     MPI_Aint target_disp, MPI_Count target_count,
@@ -111,11 +120,14 @@ inline constexpr std::uint64_t short_window_elements = 64;
     }
     std::byte* place =
         short_place(origin_addr, 1, origin_datatype, target_rank, target_disp, win, bytes, window);
-    if (place == nullptr || !is_short_sum(origin_datatype, op)) [[unlikely]] {
+    if (place == nullptr) [[unlikely]] {
         return false;
     }
-    std::uint64_t before;
-    window->add(target_rank, place, origin_addr, &before);
+    if (!is_short_sum(origin_datatype, op)) {
+        return short_combine(origin_addr, nullptr, origin_datatype, target_rank, place, op,
+                             *window);
+    }
+    window->add(target_rank, place, origin_addr, nullptr);
     return true;
 }
 
@@ -125,16 +137,20 @@ inline constexpr std::uint64_t short_window_elements = 64;
                                                       MPI_Win win) {
     std::uint64_t bytes = 0;
     rma::Window* window = nullptr;
+    // (Programs that only fetch give any address as origin.)
+    const void* origin = op == MPI_NO_OP ? result_addr : origin_addr;
     std::byte* place =
-        short_place(origin_addr, 1, datatype, target_rank, target_disp, win, bytes, window);
-    if (place == nullptr || !is_memory(result_addr) || !is_short_sum(datatype, op)) [[unlikely]] {
+        short_place(origin, 1, datatype, target_rank, target_disp, win, bytes, window);
+    if (place == nullptr || !is_memory(result_addr)) [[unlikely]] {
         return false;
     }
-    window->add(target_rank, place, origin_addr, result_addr);
+    if (!is_short_sum(datatype, op)) {
+        return short_combine(origin, result_addr, datatype, target_rank, place, op, *window);
+    }
+    window->add(target_rank, place, origin, result_addr);
     return true;
 }
 
-// Words of 4 and 8 bytes, which programs lock and link with.
 [[gnu::always_inline]] inline bool
 short_compare_and_swap(const void* origin_addr, const void* compare_addr, void* result_addr,
                        MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Win win) {
@@ -146,16 +162,31 @@ short_compare_and_swap(const void* origin_addr, const void* compare_addr, void* 
     if (place == nullptr || !is_memory(compare_addr) || !is_memory(result_addr)) [[unlikely]] {
         return false;
     }
-    const Element element = datatype::basic(datatype).element;
-    if (element == Element::int64 || element == Element::uint64) {
+    // Words of 4 and 8 bytes, which programs lock and link with.
+    const datatype::Datatype& type = datatype::basic(datatype);
+    switch (type.element) {
+    case Element::int64:
+    case Element::uint64:
         window->swap<std::uint64_t>(target_rank, place, origin_addr, compare_addr, result_addr);
         return true;
-    }
-    if (element == Element::int32 || element == Element::uint32) {
+    case Element::int32:
+    case Element::uint32:
         window->swap<std::uint32_t>(target_rank, place, origin_addr, compare_addr, result_addr);
         return true;
+    default:
+        return window->swap_one(target_rank, place, type, origin_addr, compare_addr, result_addr);
     }
-    return false;
+}
+
+[[gnu::always_inline]] inline bool short_win_lock(int lock_type, int rank, int assertions,
+                                                  MPI_Win win) {
+    rma::Window* window = short_window(win);
+    return window != nullptr && assertions == 0 && window->lock_at_once(lock_type, rank);
+}
+
+[[gnu::always_inline]] inline bool short_win_unlock(int rank, MPI_Win win) {
+    rma::Window* window = short_window(win);
+    return window != nullptr && window->unlock_at_once(rank);
 }
 
 [[gnu::always_inline]] inline bool short_win_flush(int rank, MPI_Win win) {
@@ -164,7 +195,7 @@ short_compare_and_swap(const void* origin_addr, const void* compare_addr, void* 
         !window->epochs().passive(rank)) [[unlikely]] {
         return false;
     }
-    rma::Window::synchronise();
+    window->complete_operations();
     window->poll();
     return true;
 }

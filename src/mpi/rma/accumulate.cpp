@@ -95,6 +95,74 @@ Error Window::accumulate_parts(const Accumulation& what, TargetMemory& memory) {
     return {};
 }
 
+namespace {
+
+template <typename Number>
+void add_to(std::byte* place, const void* addend) {
+    Number sum;
+    Number more;
+    std::memcpy(&sum, place, sizeof sum);
+    std::memcpy(&more, addend, sizeof more);
+    sum = static_cast<Number>(sum + more);
+    std::memcpy(place, &sum, sizeof sum);
+}
+
+// Sums of the numbers that programs accumulate most; false: it is another operation.
+bool add_one(coll::OpKind kind, datatype::Element element, std::byte* place, const void* addend) {
+    using datatype::Element;
+    if (kind != coll::OpKind::sum) {
+        return false;
+    }
+    switch (element) {
+    case Element::int32:
+    case Element::uint32:
+        add_to<std::uint32_t>(place, addend);
+        return true;
+    case Element::int64:
+    case Element::uint64:
+        add_to<std::uint64_t>(place, addend);
+        return true;
+    case Element::float32:
+        add_to<float>(place, addend);
+        return true;
+    case Element::float64:
+        add_to<double>(place, addend);
+        return true;
+    default:
+        return false;
+    }
+}
+
+} // namespace
+
+bool Window::combine_one(int target, std::byte* place, const coll::Op& op,
+                         const datatype::Datatype& type, const void* from, void* before) {
+    const coll::OpKind kind = op.kind();
+    const auto bytes = static_cast<std::size_t>(type.size);
+    if (kind == coll::OpKind::user || (kind == coll::OpKind::no_op && before == nullptr)) {
+        return false;
+    }
+    const bool copies = kind == coll::OpKind::replace || kind == coll::OpKind::no_op;
+    const coll::Kernel kernel = copies ? nullptr : op.kernel(type);
+    if (!copies && kernel == nullptr) {
+        return false;
+    }
+    SharedLock lock(control_.rank(target).accumulate_mutex, mutex_user());
+    if (before != nullptr) {
+        copy_short(before, place, bytes);
+    }
+    if (kind == coll::OpKind::replace) {
+        copy_short(place, from, bytes);
+    } else if (kind != coll::OpKind::no_op && !add_one(kind, type.element, place, from)) {
+        kernel(place, from, place, 1);
+    }
+    if (before != nullptr) {
+        lock.complete();
+        is_complete_ = true;
+    }
+    return true;
+}
+
 // Origin, result and target must have one basic type.
 Error Window::check_accumulation(const Accumulation& what) {
     const datatype::Datatype* origin = basic_of(*what.from.type);
@@ -199,6 +267,23 @@ bool is_comparable(const datatype::Datatype& type) {
 }
 
 } // namespace
+
+bool Window::swap_one(int target, std::byte* place, const datatype::Datatype& type,
+                      const void* replacement, const void* compared, void* before) {
+    if (!is_comparable(type)) {
+        return false;
+    }
+    const auto bytes = static_cast<std::size_t>(type.size);
+    SharedLock lock(control_.rank(target).accumulate_mutex, mutex_user());
+    const bool is_equal = std::memcmp(place, compared, bytes) == 0;
+    copy_short(before, place, bytes);
+    if (is_equal) {
+        copy_short(place, replacement, bytes);
+    }
+    lock.complete();
+    is_complete_ = true;
+    return true;
+}
 
 Error Window::compare_and_swap(const void* from, const void* compared, void* result,
                                const datatype::Datatype& type, int target, MPI_Aint displacement) {

@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "mpi/job/segment.hpp"
+#include "mpi/rma/offer.hpp"
 #include "mpi/rma/regions.hpp"
 #include "mpi/rma/shared_mutex.hpp"
 
@@ -64,6 +65,7 @@ struct RankControl {
     std::atomic<std::uint32_t> shared_locks;
 
     RegionLine regions; // of a dynamic window
+    OfferBox offer;     // of this rank, as an origin
 };
 
 // A bit for each rank of a window.

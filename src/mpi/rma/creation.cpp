@@ -67,7 +67,7 @@ struct Window::Extent {
     int error_class;
 };
 
-// What the ranks of this node have in the extent.
+// The room that the ranks of this node have in the extent.
 struct Window::Room {
     std::uint64_t begin = 0;  // of the data
     std::uint64_t memory = 0; // bytes that are committed

@@ -60,11 +60,13 @@ class WindowLock {
         }
         return {};
     }
+    // Completes this rank's stores: the exchange is sequentially consistent, at no cost.
     void give_back(bool exclusive) {
         std::uint64_t word = lock_.word.load(std::memory_order_relaxed);
         while (word < queued) {
             if (lock_.word.compare_exchange_weak(word, exclusive ? 0 : word - 1,
-                                                 std::memory_order_release)) {
+                                                 std::memory_order_seq_cst,
+                                                 std::memory_order_relaxed)) {
                 return;
             }
         }

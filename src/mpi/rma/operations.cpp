@@ -73,6 +73,7 @@ Error Window::check_epoch(int target) const {
 }
 
 Error Window::find_place(int target, MPI_Aint displacement, const Buffer& there, Place& place) {
+    is_complete_ = false;
     if (Error error = check_epoch(target)) {
         return error;
     }

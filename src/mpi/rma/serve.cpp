@@ -28,6 +28,27 @@ bool is_mapped(const std::byte* place, std::size_t bytes) {
     return true;
 }
 
+// Whether all memory of a request is there. Pieces are mostly close together, and one question to
+// the kernel is enough.
+bool is_mapped(const ServedRequest& request) {
+    constexpr std::uintptr_t largest = std::uintptr_t{1} << 20;
+    std::uintptr_t begin = UINTPTR_MAX;
+    std::uintptr_t end = 0;
+    request.each([&](const std::byte* place, std::uint64_t, std::size_t bytes) {
+        begin = std::min(begin, reinterpret_cast<std::uintptr_t>(place));
+        end = std::max(end, reinterpret_cast<std::uintptr_t>(place) + bytes);
+    });
+    if (begin < end && end - begin <= largest &&
+        is_mapped(reinterpret_cast<const std::byte*>(begin), end - begin)) {
+        return true;
+    }
+    bool all = true;
+    request.each([&](const std::byte* place, std::uint64_t, std::size_t bytes) {
+        all = all && is_mapped(place, bytes);
+    });
+    return all;
+}
+
 void combine_pieces(const ServedRequest& request, std::byte* result) {
     const ServedHead& head = request.head();
     const datatype::Datatype& basic = datatype::predefined_table[head.basic];
@@ -74,10 +95,13 @@ bool Window::serve(int origin, const std::vector<std::byte>& memory, bool& queue
         }
     } else {
         request.each([&](const std::byte* place, std::uint64_t, std::size_t bytes) {
-            if (!is_own(place, bytes) || !is_mapped(place, bytes)) {
+            if (!is_own(place, bytes)) {
                 its.error_class = MPI_ERR_RMA_RANGE;
             }
         });
+        if (its.error_class == MPI_SUCCESS && !is_mapped(request)) {
+            its.error_class = MPI_ERR_RMA_RANGE;
+        }
     }
     const bool returns = head.kind == ServedKind::read || head.fetches != 0 ||
                          head.kind == ServedKind::compare_and_swap;
@@ -142,6 +166,67 @@ bool Window::serve_lock(const ServedHead& head, int origin, bool& queued, Served
     return true;
 }
 
+// An origin of this node offers what its epoch and the bounds allow. Nothing is done of what this
+// rank can't, and the kernel then tells the origin why.
+void Window::take_offer(int origin, const OfferCell& cell) {
+    OfferBox& box = control_.rank(origin).offer;
+    box.has_cell.store(0, std::memory_order_relaxed);
+    if (cell.target != static_cast<std::uint32_t>(communicator_.rank()) ||
+        !box.leave_offered(cell.number, OfferState::claimed)) {
+        return;
+    }
+    const bool done = cell.kind == OfferKind::write ? write_offered(origin, cell)
+                                                    : change_offered(cell, box.before);
+    box.state.store(OfferBox::word(cell.number, done ? OfferState::done : OfferState::declined),
+                    std::memory_order_release);
+}
+
+bool Window::change_offered(const OfferCell& cell, std::uint64_t& before) {
+    const datatype::Datatype& type = datatype::predefined_table[cell.basic];
+    const auto bytes = static_cast<std::size_t>(type.size);
+    auto* const place = reinterpret_cast<std::byte*>(cell.address);
+    if (!type.predefined || !type.contiguous || bytes > sizeof cell.operand ||
+        !is_own(place, bytes) || !is_mapped(place, bytes)) {
+        return false;
+    }
+    const int self = communicator_.rank();
+    if (cell.kind == OfferKind::compare_and_swap) {
+        return swap_one(self, place, type, &cell.operand, &cell.compared, &before);
+    }
+    const auto kind = static_cast<coll::OpKind>(cell.operation);
+    if (cell.kind != OfferKind::accumulate || kind == coll::OpKind::null ||
+        kind >= coll::OpKind::user) {
+        return false;
+    }
+    const coll::Op op(kind);
+    return combine_one(self, place, op, type, &cell.operand, cell.fetches != 0 ? &before : nullptr);
+}
+
+bool Window::write_offered(int origin, const OfferCell& cell) {
+    if (cell.operand < sizeof(ServedHead) || cell.operand > largest_request) {
+        return false;
+    }
+    std::vector<std::byte> request(cell.operand);
+    const Buffer source = {.base = reinterpret_cast<void*>(cell.address),
+                           .count = static_cast<MPI_Count>(cell.operand),
+                           .type = &datatype::basic(MPI_BYTE)};
+    PeerMemory memory(communicator_.endpoint(origin), source,
+                      control_.rank(origin).accumulate_mutex, mutex_user());
+    if (Error error = memory.read(request.data(), 0, source.count)) {
+        error.drop();
+        return false;
+    }
+    ServedHead head;
+    std::memcpy(&head, request.data(), sizeof head);
+    bool queued = false;
+    std::vector<std::byte> answer;
+    ServedAnswer its = {.error_class = MPI_ERR_INTERN, .taken = 0};
+    if (head.kind == ServedKind::write && serve(origin, request, queued, answer)) {
+        std::memcpy(&its, answer.data(), sizeof its);
+    }
+    return its.error_class == MPI_SUCCESS;
+}
+
 // Notes what a rank of another node has done.
 void Window::note(int rank, Notice notice) {
     switch (notice) {
@@ -150,6 +235,8 @@ void Window::note(int rank, Notice notice) {
         break;
     case Notice::completed:
         set_completed(rank, communicator_.rank());
+        break;
+    case Notice::offered: // has data: see take_offer()
         break;
     }
 }

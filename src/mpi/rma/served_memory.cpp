@@ -15,18 +15,19 @@ void append(std::vector<std::byte>& to, const void* from, std::size_t bytes) {
     std::memcpy(to.data() + to.size() - bytes, from, bytes);
 }
 
+} // namespace
+
 std::uint8_t index_of(const datatype::Datatype& basic) {
     return static_cast<std::uint8_t>(&basic - datatype::predefined_table.data());
 }
 
-} // namespace
-
-Error ServedMemory::ask(ServedHead head, MPI_Count first, MPI_Count bytes, MPI_Count unit,
-                        const void* data, const void* tail, void* answer, MPI_Count& done) {
+std::vector<std::byte> served_request(const Buffer& layout, ServedHead& head, MPI_Count first,
+                                      MPI_Count bytes, MPI_Count unit, const void* data,
+                                      const void* tail, MPI_Count& done) {
     std::vector<iovec> pieces(pieces_per_request);
     const auto list = [&](MPI_Count wanted) {
-        head.pieces = static_cast<std::uint32_t>(layout_.type->pieces(
-            layout_.base, layout_.count, first, wanted, pieces.data(), pieces.size(), done));
+        head.pieces = static_cast<std::uint32_t>(layout.type->pieces(
+            layout.base, layout.count, first, wanted, pieces.data(), pieces.size(), done));
     };
     list(std::min(bytes, data_bytes_per_request / unit * unit));
     if (done % unit != 0) {
@@ -34,6 +35,7 @@ Error ServedMemory::ask(ServedHead head, MPI_Count first, MPI_Count bytes, MPI_C
     }
     head.bytes = static_cast<std::uint64_t>(done);
     std::vector<std::byte> request;
+    request.reserve(sizeof head + head.pieces * sizeof(ServedPiece) + 2 * head.bytes);
     append(request, &head, sizeof head);
     for (std::uint32_t i = 0; i < head.pieces; ++i) {
         const ServedPiece piece = {.address = reinterpret_cast<std::uint64_t>(pieces[i].iov_base),
@@ -45,6 +47,13 @@ Error ServedMemory::ask(ServedHead head, MPI_Count first, MPI_Count bytes, MPI_C
             append(request, part, head.bytes);
         }
     }
+    return request;
+}
+
+Error ServedMemory::ask(ServedHead head, MPI_Count first, MPI_Count bytes, MPI_Count unit,
+                        const void* data, const void* tail, void* answer, MPI_Count& done) {
+    const std::vector<std::byte> request =
+        served_request(layout_, head, first, bytes, unit, data, tail, done);
     std::vector<std::byte> got(sizeof(ServedAnswer) + (answer != nullptr ? head.bytes : 0));
     if (Error error = server_.ask(window_, target_, request, got.data(), got.size())) {
         return error;

@@ -12,6 +12,15 @@
 
 namespace warren::rma {
 
+// The request for an operation on the first of these bytes of a layout of the target's, as many as
+// fit, whole units of `unit` bytes; `done`: how many. `data`: of the origin, as many bytes as are
+// asked for, null: none; `tail` follows them. `head` gets the number of pieces and bytes.
+std::vector<std::byte> served_request(const Buffer& layout, ServedHead& head, MPI_Count first,
+                                      MPI_Count bytes, MPI_Count unit, const void* data,
+                                      const void* tail, MPI_Count& done);
+// Predefined types as requests name them.
+std::uint8_t index_of(const datatype::Datatype& basic);
+
 class ServedMemory final : public TargetMemory {
   public:
     // `layout` has addresses of the target.
@@ -25,9 +34,7 @@ class ServedMemory final : public TargetMemory {
     Error compare_and_swap(const void* from, const void* compared, void* before) override;
 
   private:
-    // Asks for an operation on the first of these bytes, as many as fit a request, whole units of
-    // `unit` bytes; `done`: how many. `data`: of the origin, as many bytes as are asked for, null:
-    // none; `tail` follows them. `answer` gets as many; null: none.
+    // Sends such a request. `answer` gets as many bytes as are asked for; null: none.
     Error ask(ServedHead head, MPI_Count first, MPI_Count bytes, MPI_Count unit, const void* data,
               const void* tail, void* answer, MPI_Count& done);
 

@@ -1,5 +1,7 @@
 #include "mpi/rma/shared_mutex.hpp"
 
+#include <algorithm>
+
 #include "mpi/rma/tuning.hpp"
 
 namespace warren::rma {
@@ -13,23 +15,28 @@ int SharedMutex::lock_slowly(const MutexUser& user) {
         }
         spin_pause();
     }
-    // Others may still sleep: whoever wakes here does not know.
-    const std::uint32_t own = held_by(user.rank) | has_sleepers;
-    std::uint32_t seen = word_.load(std::memory_order_relaxed);
+    timespec limit = shortest_mutex_sleep;
     while (true) {
+        std::uint32_t seen = word_.load(std::memory_order_relaxed);
         const int ended = ended_owner_of(seen, *user.segment);
         if (seen == 0 || ended != nobody) {
-            if (word_.compare_exchange_weak(seen, own, std::memory_order_acquire)) {
+            if (word_.compare_exchange_weak(seen, held_by(user.rank), std::memory_order_acquire)) {
+                // Others may still sleep: whoever wakes here does not know.
+                has_sleepers_.store(1, std::memory_order_relaxed);
                 return ended;
             }
             continue;
         }
-        if ((seen & has_sleepers) != 0 ||
-            word_.compare_exchange_weak(seen, seen | has_sleepers, std::memory_order_relaxed)) {
-            futex_wait(word_, seen | has_sleepers, &look_at_owner);
-            seen = word_.load(std::memory_order_relaxed);
-        }
+        // The store is complete before the kernel looks at the word again.
+        has_sleepers_.store(1, std::memory_order_seq_cst);
+        futex_wait(word_, seen, &limit);
+        limit.tv_nsec = std::min(2 * limit.tv_nsec, look_at_owner.tv_nsec);
     }
+}
+
+void SharedMutex::wake() {
+    has_sleepers_.store(0, std::memory_order_relaxed);
+    futex_wake(word_, 1);
 }
 
 } // namespace warren::rma

@@ -3,8 +3,12 @@
 // A critical section is short and never waits for MPI. Whoever finds the mutex taken polls for a
 // while if ranks have a processor each, then sleeps. Whoever waits for a rank that has ended
 // (mpiexec --keep-going) takes the mutex over, and hears that what it guards may be half changed.
-// Invariants: the word is 0, or 2 * (owner + 1), plus 1 if others may sleep; who clears the last
-// bit wakes one sleeper; an owner's word is changed by it alone until it has ended.
+// Invariants: the word is 0, or 1 + its owner; an owner's word is changed by it alone until it has
+// ended; who sleeps has said so, and who has slept says that others may; who looks clears that
+// and wakes one.
+// An owner clears the word by a plain store and then looks for sleepers, because another atomic
+// instruction would take as long as the whole critical section. Its look may overtake the store,
+// so it may miss one who goes to sleep at this instant. All sleeps therefore have a limit.
 // Thread rule: any thread, of any rank.
 #pragma once
 
@@ -35,8 +39,18 @@ class SharedMutex {
         return nobody;
     }
     void unlock() {
-        if ((word_.exchange(0, std::memory_order_release) & has_sleepers) != 0) [[unlikely]] {
-            futex_wake(word_, 1);
+        word_.store(0, std::memory_order_release);
+        std::atomic_signal_fence(std::memory_order_seq_cst); // the compiler keeps the order
+        if (has_sleepers_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+            wake();
+        }
+    }
+
+    // Unlocks by an atomic instruction, with which all stores of this thread are complete.
+    void unlock_and_complete() {
+        word_.exchange(0, std::memory_order_seq_cst);
+        if (has_sleepers_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+            wake();
         }
     }
 
@@ -47,20 +61,20 @@ class SharedMutex {
     }
 
   private:
-    static constexpr std::uint32_t has_sleepers = 1;
-    static constexpr std::uint32_t held_by(std::uint32_t rank) { return (rank + 1) * 2; }
-    static int ended_owner_of(std::uint32_t word, const node::Segment& segment) {
-        const std::uint32_t holder = word / 2; // 1 + rank
+    static constexpr std::uint32_t held_by(std::uint32_t rank) { return rank + 1; }
+    static int ended_owner_of(std::uint32_t holder, const node::Segment& segment) {
         return holder != 0 && segment.header().ended_ranks.load(std::memory_order_relaxed) != 0 &&
                        segment.slot(holder - 1).ended.load(std::memory_order_acquire) != 0
                    ? static_cast<int>(holder) - 1
                    : nobody;
     }
     int lock_slowly(const MutexUser& user);
+    void wake();
 
     std::atomic<std::uint32_t> word_{0};
+    std::atomic<std::uint32_t> has_sleepers_{0};
 };
-static_assert(sizeof(SharedMutex) == 4);
+static_assert(sizeof(SharedMutex) == 8);
 
 // Holds a SharedMutex for a block.
 class SharedLock {
@@ -69,7 +83,16 @@ class SharedLock {
         : mutex_(mutex), owner_before_(mutex.lock(user)) {}
     SharedLock(const SharedLock&) = delete;
     SharedLock& operator=(const SharedLock&) = delete;
-    ~SharedLock() { mutex_.unlock(); }
+    ~SharedLock() {
+        if (holds_) {
+            mutex_.unlock();
+        }
+    }
+    // Gives it back, and completes all stores of this thread.
+    void complete() {
+        holds_ = false;
+        mutex_.unlock_and_complete();
+    }
 
     // The owner that the mutex has been taken over from, on the node: it has ended, and may have
     // left a change half done. SharedMutex::nobody: there is none.
@@ -78,6 +101,7 @@ class SharedLock {
   private:
     SharedMutex& mutex_;
     const int owner_before_;
+    bool holds_ = true;
 };
 
 } // namespace warren::rma

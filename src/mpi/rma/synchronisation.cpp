@@ -156,15 +156,50 @@ Error Window::unlock(int target) {
     if (access == Access::none || access == Access::started) {
         return fail(MPI_ERR_RMA_SYNC, "the lock of rank %d is not held", target);
     }
-    synchronise();
     Error error;
-    if (access != Access::unchecked) {
+    if (access == Access::unchecked) {
+        synchronise();
+    } else { // which completes stores
         error = give_lock_back(target, access == Access::exclusive);
         count_shared_locks(access == Access::shared ? -1 : 0);
     }
     epochs_.unlock(target);
     poll();
     return error;
+}
+
+bool Window::lock_at_once(int type, int target) {
+    const bool exclusive = type == MPI_LOCK_EXCLUSIVE;
+    if ((!exclusive && type != MPI_LOCK_SHARED) ||
+        static_cast<unsigned>(target) >= static_cast<unsigned>(size()) || epochs_.all_locked() ||
+        epochs_.has_started() || epochs_.access(target) != Access::none ||
+        control_.rank(target).is_remote()) {
+        return false;
+    }
+    epochs_.prepare();
+    count_shared_locks(exclusive ? 0 : 1);
+    if (!WindowLock(engine_, communicator_, control_, target).try_take(exclusive)) {
+        count_shared_locks(exclusive ? 0 : -1);
+        return false;
+    }
+    epochs_.lock(target, exclusive ? Access::exclusive : Access::shared);
+    return true;
+}
+
+bool Window::unlock_at_once(int target) {
+    if (static_cast<unsigned>(target) >= static_cast<unsigned>(size())) {
+        return false;
+    }
+    const Access access = epochs_.access(target);
+    if ((access != Access::exclusive && access != Access::shared) ||
+        control_.rank(target).is_remote()) {
+        return false;
+    }
+    WindowLock(engine_, communicator_, control_, target).give_back(access == Access::exclusive);
+    count_shared_locks(access == Access::shared ? -1 : 0);
+    epochs_.unlock(target);
+    poll();
+    return true;
 }
 
 Error Window::take_lock(int target, bool exclusive) {

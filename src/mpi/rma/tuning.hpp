@@ -20,6 +20,9 @@ inline constexpr std::uint32_t polls_of_a_peer = 100;
 inline constexpr std::uint32_t polls_per_look = 64;
 // Polls of a mutex that is held for some 10 ns to 10 µs, before a sleep of some 5 µs.
 inline constexpr int polls_before_sleep = 200;
+// First limit of a sleep for a mutex, doubled with each sleep: an owner misses a sleeper if its
+// store takes longer to leave the processor than a system call, which nobody has seen.
+inline constexpr timespec shortest_mutex_sleep = {.tv_sec = 0, .tv_nsec = 1'000'000};
 // A sleeper looks after this time whether the mutex's owner has ended: long beside all critical
 // sections, and short for a program that has lost a rank.
 inline constexpr timespec look_at_owner = {.tv_sec = 0, .tv_nsec = 20'000'000};
@@ -38,6 +41,13 @@ inline constexpr std::size_t pieces_per_call = 1000;
 // piece as for some hundred bytes.
 inline constexpr std::size_t bytes_per_piece = 256;
 inline constexpr std::size_t largest_span = 64 * 1024;
+
+// --- Offers to a target in the same node. bench/rma --window create
+
+// An origin takes an offer back after this time, 2 us: a target that waits in MPI takes half of it.
+inline constexpr std::uint64_t offer_ticks = 5'000;
+// Writes of so many pieces are offered: the kernel takes 0.17 us for each.
+inline constexpr std::uint32_t least_offered_pieces = 16;
 
 // --- Requests to a target's server, where the kernel refuses copies
 

@@ -27,6 +27,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -37,6 +38,7 @@
 #include "mpi/op/op.hpp"
 #include "mpi/rma/control.hpp"
 #include "mpi/rma/epochs.hpp"
+#include "mpi/rma/offered_memory.hpp"
 #include "mpi/rma/peer_memory.hpp"
 #include "mpi/rma/regions.hpp"
 #include "mpi/rma/served_memory.hpp"
@@ -98,6 +100,9 @@ class Window {
     Error fence(int assertions);
     Error lock(int type, int target, int assertions);
     Error unlock(int target);
+    // The usual case of both: true if they could do it without a wait, else nothing has been done.
+    bool lock_at_once(int type, int target);
+    bool unlock_at_once(int target);
     Error lock_all(int assertions);
     Error unlock_all();
     Error flush(int target);
@@ -116,6 +121,12 @@ class Window {
     }
     // Completes stores, and sees those of others.
     static void synchronise() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+    // Completes this window's operations, by the only thread of its rank.
+    void complete_operations() {
+        if (!std::exchange(is_complete_, false)) {
+            synchronise();
+        }
+    }
 
     // --- Operations (operations.cpp, accumulate.cpp). `there`: layout in the target's memory,
     // whose base is of no meaning. Each is complete when it returns, at the origin and at the
@@ -140,7 +151,8 @@ class Window {
     }
     // Where so many bytes of a target's memory are that this rank may load and store now. Null: it
     // may not, by epoch, bounds, or kind of memory.
-    std::byte* reach(int target, MPI_Aint displacement, std::uint64_t bytes) const {
+    std::byte* reach(int target, MPI_Aint displacement, std::uint64_t bytes) {
+        is_complete_ = false;
         if (static_cast<unsigned>(target) >= static_cast<unsigned>(size()) ||
             !epochs_.may_access(target)) [[unlikely]] {
             return nullptr;
@@ -165,33 +177,47 @@ class Window {
             std::memcpy(to, from, bytes);
         }
     }
-    // Adds a 64-bit integer to one that reach() has found; `before` gets what was there.
-    void add(int target, std::byte* place, const void* addend, void* before) const {
+    // Adds a 64-bit integer to one that reach() has found; `before` gets what was there;
+    // null: nobody wants to know. A program that fetches waits for each operation, which therefore
+    // completes with the mutex's release. The flush is then free.
+    void add(int target, std::byte* place, const void* addend, void* before) {
         std::uint64_t found;
         std::uint64_t sum;
         std::memcpy(&sum, addend, sizeof sum);
-        const SharedLock lock(control_.rank(target).accumulate_mutex, mutex_user());
+        SharedLock lock(control_.rank(target).accumulate_mutex, mutex_user());
         std::memcpy(&found, place, sizeof found);
         sum += found;
         std::memcpy(place, &sum, sizeof sum);
-        std::memcpy(before, &found, sizeof found);
+        if (before != nullptr) {
+            lock.complete();
+            is_complete_ = true;
+            std::memcpy(before, &found, sizeof found);
+        }
     }
     // Replaces a word that reach() has found if it is `compared`; `before` gets what was there.
     template <typename Word>
     void swap(int target, std::byte* place, const void* replacement, const void* compared,
-              void* before) const {
+              void* before) {
         Word found;
         Word wanted;
         Word next;
         std::memcpy(&next, replacement, sizeof next);
         std::memcpy(&wanted, compared, sizeof wanted);
-        const SharedLock lock(control_.rank(target).accumulate_mutex, mutex_user());
+        SharedLock lock(control_.rank(target).accumulate_mutex, mutex_user());
         std::memcpy(&found, place, sizeof found);
         if (found == wanted) {
             std::memcpy(place, &next, sizeof next);
         }
+        lock.complete();
+        is_complete_ = true;
         std::memcpy(before, &found, sizeof found);
     }
+    // Both do so with one element of any predefined type without gaps; `before` may be null. False:
+    // nothing has been done, because the type or the operation is none of these.
+    bool combine_one(int target, std::byte* place, const coll::Op& op,
+                     const datatype::Datatype& type, const void* from, void* before);
+    bool swap_one(int target, std::byte* place, const datatype::Datatype& type,
+                  const void* replacement, const void* compared, void* before);
     // `result` gets what was there before; null: nobody wants to know.
     Error accumulate(const Buffer& from, const Buffer* result, int target, MPI_Aint displacement,
                      const Buffer& there, const coll::Op& op);
@@ -205,6 +231,11 @@ class Window {
     bool serve(int origin, const std::vector<std::byte>& memory, bool& queued,
                std::vector<std::byte>& answer);
     void note(int rank, Notice notice);
+    // Offers (offer.hpp). may_offer: whether to make one. taken: the target has done it, and
+    // `before` is what was there. take_offer: the target's part.
+    bool may_offer();
+    Error offer(int target, OfferCell cell, bool& taken, std::uint64_t& before);
+    void take_offer(int origin, const OfferCell& cell);
 
     // --- Memory of ranks
     Flavour flavour() const { return flavour_; }
@@ -262,8 +293,7 @@ class Window {
 
     // Whether the target's elements are one block that reach() gives: the usual case. All others
     // take the slow way, which says what is wrong.
-    bool is_direct(int target, MPI_Aint displacement, const Buffer& there,
-                   std::byte*& place) const {
+    bool is_direct(int target, MPI_Aint displacement, const Buffer& there, std::byte*& place) {
         if (!there.type->contiguous) [[unlikely]] {
             return false;
         }
@@ -301,7 +331,8 @@ class Window {
         }
         if (!place.control->is_remote() && !server_.kernel_refuses()) {
             PeerMemory memory(communicator_.endpoint(place.target), layout, mutex, mutex_user());
-            Error error = use(memory);
+            OfferedMemory offered(memory, *this, place.target, layout);
+            Error error = use(offered);
             if (memory.refusal() == 0) {
                 return error;
             }
@@ -318,6 +349,8 @@ class Window {
     static Error accumulate_parts(const Accumulation& what, TargetMemory& memory);
     void accumulate_in_place(const Accumulation& what);
 
+    bool change_offered(const OfferCell& cell, std::uint64_t& before);
+    bool write_offered(int origin, const OfferCell& cell);
     bool serve_lock(const ServedHead& head, int origin, bool& queued, ServedAnswer& answer);
     struct Extent;
     struct Part;
@@ -375,6 +408,9 @@ class Window {
     std::uint64_t extent_ = 0; // where it begins; 0: none
     ControlBlock control_;
     Epochs epochs_;
+    OfferPolicy offers_;
+    // The last operation ended with an atomic instruction, which has completed this rank's stores.
+    bool is_complete_ = false;
     std::uint32_t polls_left_ = polls_per_look;
     std::uint64_t looked_ = 0; // when, in ticks
     bool spans_nodes_ = false;

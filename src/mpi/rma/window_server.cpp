@@ -135,8 +135,16 @@ void WindowServer::take_notice(const transport::Arrival& arrival) {
     if (window == windows_.end()) {
         return; // nobody awaits it
     }
-    if (is_of_sender(window->second->communicator(), arrival)) {
-        window->second->note(arrival.header.source, static_cast<Notice>(arrival.header.tag));
+    if (!is_of_sender(window->second->communicator(), arrival)) {
+        return;
+    }
+    const auto notice = static_cast<Notice>(arrival.header.tag);
+    OfferCell cell;
+    if (notice != Notice::offered) {
+        window->second->note(arrival.header.source, notice);
+    } else if (arrival.bytes == sizeof cell) {
+        std::memcpy(&cell, arrival.data, sizeof cell);
+        window->second->take_offer(arrival.header.source, cell);
     }
 }
 

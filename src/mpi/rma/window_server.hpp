@@ -65,8 +65,9 @@ struct ServedAnswer {
     std::uint32_t taken; // of locks
 };
 
-// A cell's tag tells what a rank of another node has done.
-enum class Notice : std::int32_t { posted, completed };
+// A cell's tag tells what a rank of another node has done, or that one of this node has something
+// to be done (offer.hpp).
+enum class Notice : std::int32_t { posted, completed, offered };
 
 class WindowServer {
   public:
@@ -100,6 +101,9 @@ class WindowServer {
         return error ? error : finish(window, asked);
     }
     void tell(const Window& window, int rank, Notice notice);
+
+    // A number that no other offer of this rank has: a cell may outlive its window.
+    std::uint64_t number_offer() { return ++offers_; }
 
     // Whether the kernel is known to refuse copies between processes. Noted once.
     bool kernel_refuses() const { return kernel_refuses_; }
@@ -139,6 +143,7 @@ class WindowServer {
     std::list<Service> services_;
     message::Request* stepping_ = nullptr; // while there are services
     std::int32_t next_tag_ = 0;
+    std::uint64_t offers_ = 0; // that this rank has made
     bool kernel_refuses_ = false;
 };
 

@@ -1,0 +1,146 @@
+#include "mpi/rma/offered_memory.hpp"
+
+#include <cstring>
+#include <vector>
+
+#include "mpi/rma/served_memory.hpp"
+#include "mpi/rma/wait_reason.hpp"
+#include "mpi/rma/window.hpp"
+
+namespace warren::rma {
+
+namespace {
+
+std::uint64_t word_of_element(const void* element, const datatype::Datatype& type) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, element, static_cast<std::size_t>(type.size));
+    return word;
+}
+
+} // namespace
+
+// A target whose processor others need would take longer than the kernel.
+bool Window::may_offer() {
+    const OfferBox& own = control_.rank(communicator_.rank()).offer;
+    return spins() && own.has_cell.load(std::memory_order_relaxed) == 0 && offers_.wants_one();
+}
+
+Error Window::offer(int target, OfferCell cell, bool& taken, std::uint64_t& before) {
+    OfferBox& box = control_.rank(communicator_.rank()).offer;
+    cell.number = server_.number_offer();
+    cell.target = static_cast<std::uint32_t>(target);
+    box.has_cell.store(1, std::memory_order_relaxed);
+    box.state.store(OfferBox::word(cell.number, OfferState::offered), std::memory_order_release);
+    engine_.tell(communicator_.endpoint(target),
+                 {.kind = message::kind::window_notice,
+                  .context = communicator_.context(),
+                  .source = communicator_.rank(),
+                  .tag = static_cast<std::int32_t>(Notice::offered)},
+                 &cell, sizeof cell);
+    const std::uint64_t begin = fibre::ticks();
+    while (true) {
+        const OfferState state = OfferBox::state_of(box.state.load(std::memory_order_acquire));
+        if (state == OfferState::done || state == OfferState::declined) {
+            taken = state == OfferState::done;
+            break;
+        }
+        if (state == OfferState::offered && fibre::ticks() - begin > offer_ticks &&
+            box.leave_offered(cell.number, OfferState::none)) {
+            taken = false;
+            break;
+        }
+        if (state == OfferState::claimed && has_ended(engine_, communicator_, target)) {
+            return fail(MPI_ERR_PROC_ABORTED, "rank %d has ended", target);
+        }
+        engine_.progress();
+    }
+    offers_.note(taken);
+    before = box.before;
+    return {};
+}
+
+std::uint64_t OfferedMemory::element_at(const datatype::Datatype& type, MPI_Count first,
+                                        MPI_Count bytes) const {
+    iovec piece = {};
+    MPI_Count covered = 0;
+    if (!type.contiguous || bytes != type.size ||
+        bytes > static_cast<MPI_Count>(sizeof(OfferCell::operand)) || !window_.may_offer() ||
+        layout_.type->pieces(layout_.base, layout_.count, first, bytes, &piece, 1, covered) != 1 ||
+        covered != bytes) {
+        return 0;
+    }
+    return reinterpret_cast<std::uint64_t>(piece.iov_base);
+}
+
+Error OfferedMemory::accumulate(const Accumulating& what, void* before, MPI_Count first,
+                                MPI_Count bytes) {
+    if (const std::uint64_t address = element_at(what.basic, first, bytes)) {
+        const OfferCell cell = {
+            .address = address,
+            .operand = changes_target(what.op) ? word_of_element(what.own.packed(), what.basic) : 0,
+            .kind = OfferKind::accumulate,
+            .operation = static_cast<std::uint8_t>(what.op.kind()),
+            .basic = index_of(what.basic),
+            .fetches = before != nullptr};
+        bool taken = false;
+        std::uint64_t word = 0;
+        Error error = window_.offer(target_, cell, taken, word);
+        if (error || taken) {
+            if (before != nullptr) {
+                std::memcpy(before, &word, static_cast<std::size_t>(bytes));
+            }
+            return error;
+        }
+    }
+    return peer_.accumulate(what, before, first, bytes);
+}
+
+Error OfferedMemory::compare_and_swap(const void* from, const void* compared, void* before) {
+    const datatype::Datatype& type = *layout_.type;
+    if (const std::uint64_t address = element_at(type, 0, type.size)) {
+        const OfferCell cell = {.address = address,
+                                .operand = word_of_element(from, type),
+                                .compared = word_of_element(compared, type),
+                                .kind = OfferKind::compare_and_swap,
+                                .basic = index_of(type)};
+        bool taken = false;
+        std::uint64_t word = 0;
+        Error error = window_.offer(target_, cell, taken, word);
+        if (error || taken) {
+            std::memcpy(before, &word, static_cast<std::size_t>(type.size));
+            return error;
+        }
+    }
+    return peer_.compare_and_swap(from, compared, before);
+}
+
+Error OfferedMemory::write(const void* from, MPI_Count first, MPI_Count bytes) {
+    const auto* data = static_cast<const std::byte*>(from);
+    while (bytes > 0 && !layout_.type->contiguous && window_.may_offer()) {
+        MPI_Count done = 0;
+        ServedHead head = {.kind = ServedKind::write};
+        const std::vector<std::byte> request =
+            served_request(layout_, head, first, bytes, 1, data, nullptr, done);
+        if (head.pieces < least_offered_pieces) {
+            break;
+        }
+        const OfferCell cell = {.address = reinterpret_cast<std::uint64_t>(request.data()),
+                                .operand = request.size(),
+                                .kind = OfferKind::write};
+        bool taken = false;
+        std::uint64_t nothing = 0;
+        Error error = window_.offer(target_, cell, taken, nothing);
+        if (error) {
+            return error;
+        }
+        if (!taken) {
+            break;
+        }
+        data += done;
+        first += done;
+        bytes -= done;
+    }
+    return bytes > 0 ? peer_.write(data, first, bytes) : Error();
+}
+
+} // namespace warren::rma

@@ -133,7 +133,8 @@ static void control_variables(void) {
         if (scope == MPI_T_SCOPE_CONSTANT || scope == MPI_T_SCOPE_READONLY) {
             FAILS(MPI_T_ERR_CVAR_SET_NEVER, MPI_T_cvar_write(handle, value));
         } else {
-            CHECK(scope == MPI_T_SCOPE_LOCAL, "%s: scope %d", name, scope);
+            CHECK(scope == MPI_T_SCOPE_LOCAL || scope == MPI_T_SCOPE_ALL_EQ, "%s: scope %d", name,
+                  scope);
             FAILS(MPI_T_ERR_INVALID, MPI_T_cvar_write(handle, NULL));
         }
         if (names != MPI_T_ENUM_NULL) {

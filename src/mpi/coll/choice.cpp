@@ -1,5 +1,8 @@
 #include "mpi/coll/choice.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "mpi/coll/algorithms.hpp"
 #include "mpi/coll/inter.hpp"
 #include "mpi/coll/tuning.hpp"
@@ -9,12 +12,37 @@ namespace warren::coll {
 namespace {
 
 // Whether blocks of one size go by a tree.
-bool by_tree(const Steps& steps, const Buffer& own) {
-    return !steps.inter() && steps.size() > few_ranks && !steps.crowded() &&
-           own.bytes() <= short_gather_bytes && own.bytes() > 0;
+bool by_tree(const Steps& steps, Tag operation, const Buffer& own) {
+    if (steps.inter() || own.bytes() <= 0) {
+        return false;
+    }
+    if (const std::uint8_t its = steps.choice(operation); its != chosen::tree_automatic) {
+        return its == chosen::tree_binomial;
+    }
+    return steps.size() > few_ranks && !steps.crowded() && own.bytes() <= short_gather_bytes;
+}
+
+// Whether an allgather goes round a ring.
+bool in_ring(const Steps& steps, MPI_Count total) {
+    const std::uint8_t its = steps.choice(Tag::allgather);
+    return its == chosen::allgather_in_ring || steps.size() == 2 ||
+           (its == chosen::allgather_automatic && total > short_allgather_bytes);
+}
+
+// Whether a tool's choice, or `automatic`, says that an operation goes a way.
+bool goes(const Steps& steps, Tag operation, std::uint8_t way, bool automatic) {
+    const std::uint8_t its = steps.choice(operation);
+    return its == 0 ? automatic : its == way;
 }
 
 } // namespace
+
+void choose_algorithm(Rank& rank, Tag operation, std::uint8_t algorithm) {
+    rank.algorithms[static_cast<std::size_t>(operation)] = algorithm;
+    rank.short_blocks = !rank.oversubscribed() &&
+                        std::all_of(std::begin(rank.algorithms), std::end(rank.algorithms),
+                                    [](std::uint8_t chosen_there) { return chosen_there == 0; });
+}
 
 void barrier(Steps& steps) {
     steps.name(Tag::barrier);
@@ -35,7 +63,7 @@ void bcast(Steps& steps, const Buffer& buffer, int root) {
 }
 
 void gather(Steps& steps, const Buffer& own, const Blocks& blocks, int root) {
-    if (!by_tree(steps, own)) {
+    if (!by_tree(steps, Tag::gather, own)) {
         return gatherv(steps, own, blocks, root);
     }
     steps.name(Tag::gather);
@@ -51,7 +79,7 @@ void gatherv(Steps& steps, const Buffer& own, const Blocks& blocks, int root) {
 }
 
 void scatter(Steps& steps, const Blocks& blocks, const Buffer& own, int root) {
-    if (!by_tree(steps, own)) {
+    if (!by_tree(steps, Tag::scatter, own)) {
         return scatterv(steps, blocks, own, root);
     }
     steps.name(Tag::scatter);
@@ -75,11 +103,12 @@ void allgather(Steps& steps, const Buffer& own, const Blocks& blocks) {
     if (steps.size() == 1) {
         return steps.copy(own, blocks[0]);
     }
-    if (total > short_allgather_bytes || steps.size() == 2) {
+    if (in_ring(steps, total)) {
         return allgather_ring(steps, own, blocks);
     }
-    return steps.crowded() ? allgather_by_root(steps, own, blocks)
-                           : allgather_bruck(steps, own, blocks);
+    return goes(steps, Tag::allgather, chosen::allgather_at_root, steps.crowded())
+               ? allgather_by_root(steps, own, blocks)
+               : allgather_bruck(steps, own, blocks);
 }
 
 void allgatherv(Steps& steps, const Buffer& own, const Blocks& blocks) {
@@ -91,9 +120,8 @@ void allgatherv(Steps& steps, const Buffer& own, const Blocks& blocks) {
     for (int rank = 0; rank < steps.size(); ++rank) {
         total += blocks[rank].bytes();
     }
-    return total > short_allgather_bytes || steps.size() == 2
-               ? allgather_ring(steps, own, blocks)
-               : allgather_by_root(steps, own, blocks);
+    return in_ring(steps, total) ? allgather_ring(steps, own, blocks)
+                                 : allgather_by_root(steps, own, blocks);
 }
 
 void alltoall(Steps& steps, const Blocks& out, const Blocks& in) {
@@ -129,10 +157,11 @@ void allreduce(Steps& steps, const Reduction& reduction, const void* in, void* o
     if (reduction.count == 0) {
         return;
     }
-    if (steps.crowded()) {
+    if (goes(steps, Tag::allreduce, chosen::allreduce_at_root, steps.crowded())) {
         return allreduce_by_root(steps, reduction, in, out);
     }
-    if (reduction.count * reduction.type.size > short_allreduce_bytes &&
+    if (goes(steps, Tag::allreduce, chosen::allreduce_by_halving,
+             reduction.count * reduction.type.size > short_allreduce_bytes) &&
         reduction.op.commutative() && reduction.count >= steps.size()) {
         return allreduce_halving(steps, reduction, in, out);
     }
@@ -153,7 +182,9 @@ void reduce_scatter(Steps& steps, const void* in, void* out, const MPI_Count cou
     if (steps.inter()) {
         return inter::reduce_scatter(steps, reduction, in, out, counts);
     }
-    if (op.commutative() && !steps.crowded() && total * type.size > short_reduce_scatter_bytes) {
+    if (op.commutative() &&
+        goes(steps, Tag::reduce_scatter, chosen::reduce_scatter_in_pairs,
+             !steps.crowded() && total * type.size > short_reduce_scatter_bytes)) {
         return reduce_scatter_pairwise(steps, reduction, in, out, counts);
     }
     reduce_scatter_by_root(steps, reduction, in, out, counts);
@@ -164,7 +195,8 @@ void scan(Steps& steps, const Reduction& reduction, const void* in, void* out, b
     if (reduction.count == 0) {
         return;
     }
-    if (steps.crowded() || steps.size() <= few_ranks) {
+    if (goes(steps, Tag::scan, chosen::scan_in_chain,
+             steps.crowded() || steps.size() <= few_ranks)) {
         return scan_chain(steps, reduction, in, out, exclusive);
     }
     scan_doubling(steps, reduction, in, out, exclusive);

@@ -2,6 +2,11 @@
 // of ranks, and whether they share processors. This file is the whole of it. (Which operations go
 // over messages: paths.hpp.)
 //
+// A tool may choose otherwise (control variables like allreduce_algorithm), alike at all ranks.
+// Operations whose data is beyond a cache line then go over messages, and no other operation by
+// short blocks. A choice that the operation can't have (halving for an operation that doesn't
+// commute) is as none.
+//
 // Intercommunicators have their own (inter.hpp), except for allgathers, which are all-to-alls there
 // (the callers' business), and scans, which do not exist.
 // All ranks of a communicator choose alike, since the inputs of a choice are the same everywhere.
@@ -12,6 +17,35 @@
 #include "mpi/coll/steps.hpp"
 
 namespace warren::coll {
+
+// The choices of a tool, by operation; 0 is automatic.
+namespace chosen {
+enum Tree : std::uint8_t { tree_automatic, tree_linear, tree_binomial }; // gather, scatter
+enum Allgather : std::uint8_t {
+    allgather_automatic,
+    allgather_in_ring,
+    allgather_in_bruck,
+    allgather_at_root
+};
+enum Allreduce : std::uint8_t {
+    allreduce_automatic,
+    allreduce_by_doubling,
+    allreduce_by_halving,
+    allreduce_at_root
+};
+enum ReduceScatter : std::uint8_t {
+    reduce_scatter_automatic,
+    reduce_scatter_at_root,
+    reduce_scatter_in_pairs
+};
+enum Scan : std::uint8_t { scan_automatic, scan_in_chain, scan_by_doubling };
+} // namespace chosen
+
+// A tool's choice for an operation of this rank.
+inline std::uint8_t choice_of(const Rank& rank, Tag operation) {
+    return rank.algorithms[static_cast<std::size_t>(operation)];
+}
+void choose_algorithm(Rank& rank, Tag operation, std::uint8_t algorithm);
 
 void barrier(Steps& steps);
 void bcast(Steps& steps, const Buffer& buffer, int root);

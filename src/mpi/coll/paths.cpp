@@ -49,7 +49,8 @@ bool in_one_space(const Rank& rank, comm::Communicator& communicator) {
 Path choose_for_large(Tag operation, MPI_Count bytes, const Rank& rank,
                       comm::Communicator& communicator) {
     const int ranks = communicator.peers(); // intercommunicators have no slot
-    if (ranks == 1 || bytes == 0 || !slot_pool::has_slot(communicator)) {
+    if (ranks == 1 || bytes == 0 || !slot_pool::has_slot(communicator) ||
+        rank.algorithms[static_cast<std::size_t>(operation)] != 0) {
         return Path::messages; // if ranks == 1, to itself
     }
     const PathLimits& limits = path_table::limits[static_cast<std::size_t>(operation)];

@@ -121,7 +121,7 @@ template <typename Solid>
     const int ranks = communicator.peers(); // intercommunicators have no slot
     // Blocks that don't fit lines need the small staging area, which exists from its first use.
     if (limits.short_to >= 0 && bytes <= limits.short_to && bytes > 0 && ranks != 1 &&
-        slot_pool::has_slot(communicator) && SlotMember::is_flat(rank, ranks) &&
+        slot_pool::has_slot(communicator) && rank.short_blocks && ranks <= flat_ranks &&
         (bytes * ranks <= line_data_bytes ||
          communicator.place.staging[static_cast<std::size_t>(StagingKind::small)] >=
              staging::first) &&

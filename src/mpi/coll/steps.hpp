@@ -89,6 +89,10 @@ class Steps {
     bool inter() const { return communicator_.inter(); }
     int peers() const { return communicator_.peers(); }
     const comm::Communicator& communicator() const { return communicator_; }
+    // A tool's choice (choice.hpp).
+    std::uint8_t choice(Tag operation) const {
+        return engine_.rank().algorithms[static_cast<std::size_t>(operation)];
+    }
     // Whether ranks take turns on their processors: then the number of waits of each rank counts
     // most.
     // All ranks must get one answer, so it is false where nodes or worlds may differ.

@@ -146,6 +146,12 @@ class Rank {
     bool takes_turns() const { return waits.takes_turns; }
     bool verbose() const { return header().verbose != 0; }
 
+    // Algorithms that a tool has chosen, by collective operation (mpi/coll/choice.hpp); 0: none.
+    std::uint8_t algorithms[16] = {};
+    // Whether collective operations may go by short blocks: it has a processor of its own, and no
+    // tool has chosen an algorithm. One byte, as it is on their short way.
+    bool short_blocks = !waits.shares_processor;
+
     // (Also of those who may only look at the rank.)
     mutable Counts counts;
 

@@ -40,9 +40,12 @@ constexpr const char* window_values[] = {"windows", "window_operations", "window
 constexpr const char* file_values[] = {"files", "file_bytes_read", "file_bytes_written"};
 constexpr const char* memory_controls[] = {"memory_kinds"};
 constexpr const char* memory_values[] = {"segment_bytes", "segment_bytes_in_use"};
-constexpr const char* collective_controls[] = {"collective_yields", "collective_short_block_bytes",
-                                               "collective_direct_from",
-                                               "collective_staging_bytes"};
+constexpr const char* collective_controls[] = {
+    "collective_yields",        "collective_short_block_bytes",
+    "collective_direct_from",   "collective_staging_bytes",
+    "gather_algorithm",         "scatter_algorithm",
+    "allgather_algorithm",      "allreduce_algorithm",
+    "reduce_scatter_algorithm", "scan_algorithm"};
 constexpr const char* job_controls[] = {"ranks", "verbose"};
 
 const Category all[] = {

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <string>
 
+#include "mpi/coll/choice.hpp"
 #include "mpi/coll/tuning.hpp"
 #include "mpi/tool/tuning.hpp"
 #include "mpi/transport/shm/segment_regions.hpp"
@@ -77,6 +78,28 @@ const char* memory_kinds() {
         return kinds != nullptr ? kinds : "";
     }());
     return kept.c_str();
+}
+
+// The algorithm of a collective operation.
+template <coll::Tag operation>
+std::uint64_t read_algorithm(const Subject& subject) {
+    return coll::choice_of(*subject.rank, operation);
+}
+template <coll::Tag operation>
+void write_algorithm(const Subject& subject, std::uint64_t value) {
+    coll::choose_algorithm(*subject.rank, operation, static_cast<std::uint8_t>(value));
+}
+ControlVariable algorithm(const char* name, const char* description, const Enumeration& names,
+                          std::uint64_t (*read)(const Subject&),
+                          void (*write)(const Subject&, std::uint64_t)) {
+    return {.name = name,
+            .description = description,
+            .verbosity = MPI_T_VERBOSITY_TUNER_BASIC,
+            .datatype = MPI_INT,
+            .enumeration = &names,
+            .scope = MPI_T_SCOPE_ALL_EQ,
+            .read = read,
+            .write = write};
 }
 
 const MPI_Datatype whole = MPI_UNSIGNED;
@@ -158,6 +181,24 @@ const ControlVariable variables[] = {
      .description = "Largest message, in bytes, that goes at once through a receiver's queue",
      .verbosity = MPI_T_VERBOSITY_TUNER_DETAIL, .datatype = bytes,
      .initial = transport::chunk_data_bytes},
+    algorithm("gather_algorithm",
+              "Algorithm of MPI_Gather over messages; if not automatic, what is beyond a cache line goes so",
+              enumerations::tree_algorithms, read_algorithm<coll::Tag::gather>, write_algorithm<coll::Tag::gather>),
+    algorithm("scatter_algorithm",
+              "Algorithm of MPI_Scatter over messages; if not automatic, what is beyond a cache line goes so",
+              enumerations::tree_algorithms, read_algorithm<coll::Tag::scatter>, write_algorithm<coll::Tag::scatter>),
+    algorithm("allgather_algorithm",
+              "Algorithm of MPI_Allgather over messages; if not automatic, what is beyond a cache line goes so",
+              enumerations::allgather_algorithms, read_algorithm<coll::Tag::allgather>, write_algorithm<coll::Tag::allgather>),
+    algorithm("allreduce_algorithm",
+              "Algorithm of MPI_Allreduce over messages; if not automatic, what is beyond a cache line goes so",
+              enumerations::allreduce_algorithms, read_algorithm<coll::Tag::allreduce>, write_algorithm<coll::Tag::allreduce>),
+    algorithm("reduce_scatter_algorithm",
+              "Algorithm of MPI_Reduce_scatter over messages; if not automatic, what is beyond a cache line goes so",
+              enumerations::reduce_scatter_algorithms, read_algorithm<coll::Tag::reduce_scatter>, write_algorithm<coll::Tag::reduce_scatter>),
+    algorithm("scan_algorithm",
+              "Algorithm of MPI_Scan over messages; if not automatic, what is beyond a cache line goes so",
+              enumerations::scan_algorithms, read_algorithm<coll::Tag::scan>, write_algorithm<coll::Tag::scan>),
     {.name = "collective_short_block_bytes",
      .description = "Largest block, in bytes, of a collective operation that goes in one piece between few ranks",
      .verbosity = MPI_T_VERBOSITY_TUNER_DETAIL, .datatype = bytes,
@@ -187,6 +228,10 @@ int long_wait_variable() {
                                       }) -
                          std::begin(variables));
     return found;
+}
+
+bool ControlVariable::takes(std::uint64_t value) const {
+    return enumeration == nullptr || value < static_cast<std::uint64_t>(enumeration->count);
 }
 
 int ControlVariable::count() const {

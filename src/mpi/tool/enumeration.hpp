@@ -19,9 +19,15 @@ struct Enumeration {
 enum class RanksKind : std::uint8_t { unknown, processes, threads, fibres };
 
 namespace enumerations {
-extern const Enumeration switches;   // off, on
-extern const Enumeration ranks;      // RanksKind
-extern const Enumeration waits;      // not waiting for long, waiting for long
+extern const Enumeration switches; // off, on
+extern const Enumeration ranks;    // RanksKind
+extern const Enumeration waits;    // not waiting for long, waiting for long
+extern const Enumeration
+    tree_algorithms; // of gathers and scatters, and so on (mpi/coll/choice.hpp)
+extern const Enumeration allgather_algorithms;
+extern const Enumeration allreduce_algorithms;
+extern const Enumeration reduce_scatter_algorithms;
+extern const Enumeration scan_algorithms;
 extern const Enumeration procedures; // of the standard, by the numbers that events have
 } // namespace enumerations
 

@@ -176,3 +176,50 @@ def reduction_buffers(procedure):
         checks.append(f'({ignored}sendbuf == MPI_IN_PLACE || '
                       'entry.buffer("sendbuf", sendbuf, count, datatype_))')
     return checks
+
+
+def measures(procedure):
+    """C++: what a profile records of a collective operation that begins; "" for none. The size is what
+    the calling rank brings, or gets where only the root brings something."""
+    name = base_name(procedure.name).lower().removeprefix("mpi_")
+    names = {p.name for p in procedure.parameters}
+    if "comm" not in names or name.endswith("_init"):
+        return ""
+    operation = name[1:] if name.startswith("i") else name
+    pattern = "all"
+    # A rank waits for some of the others only in scans and among neighbours.
+    if name.startswith("i") or of_neighbours(procedure) or operation in ("scan", "exscan"):
+        pattern = "none"
+    elif operation in ("bcast", "scatter", "scatterv"):
+        pattern = "from_root"
+    elif operation in ("reduce", "gather", "gatherv"):
+        pattern = "to_root"
+    root = "root" if "root" in names else "MPI_PROC_NULL"
+    return f"entry.measured(Profile::Pattern::{pattern}, {root}, {size(procedure, operation, names)});"
+
+
+def size(procedure, operation, names):
+    """C++: the bytes of a collective operation at the calling rank."""
+    if {"count", "datatype"} <= names:
+        return "entry.bytes(count, datatype)"
+    if "datatype" in names:
+        counts = "recvcount" if "recvcount" in names else "recvcounts"
+        return f"entry.bytes(Peers::ranks, {counts}, datatype)"
+    sides = sides_of(procedure)
+    if not sides:
+        return "0"
+    send, receive = sides
+    divided = "alltoall" in operation
+    if of_neighbours(procedure):
+        return side_size(send, "neighbours" if divided else None)
+    first, second = (receive, send) if operation.startswith("scatter") else (send, receive)
+    peers = "ranks" if divided else None
+    return f"{first.buffer.name} != MPI_IN_PLACE ? {side_size(first, peers)} : {side_size(second, peers)}"
+
+
+def side_size(side, peers):
+    """The blocks for all peers, or the calling rank's own."""
+    count, datatype = side.counts.name, side.datatype.name
+    if peers is not None:
+        return f"entry.bytes(Peers::{peers}, {count}, {datatype})"
+    return f"entry.{'own_' if side.counts.is_array else ''}bytes({count}, {datatype})"

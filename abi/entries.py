@@ -264,10 +264,14 @@ class EntryWriter:
         freed = FREES.get(self.procedure.name)
         if freed is not None:
             after.append(f"*{freed[0]} = {freed[1]};")
+        measured = ""
+        if self.entry.chapter.endswith("collectives") and runner == "run":
+            measured = collectives.measures(self.procedure)
+        measure = f", [&] {{ {measured} }}" if measured else ""
         if kept:
-            return ["    return entry.run([&] {", *kept, f"        return {call};", "    });"]
+            return ["    return entry.run([&] {", *kept, f"        return {call};", f"    }}{measure});"]
         if not after:
-            return [f"    return entry.{runner}([&] {{ return {call}; }});"]
+            return [f"    return entry.{runner}([&] {{ return {call}; }}{measure});"]
         lines = [f"    return entry.{runner}([&] {{", f"        Error error = {call};"]
         for step in after:
             lines += ["        if (!error) {", f"            {step}", "        }"]

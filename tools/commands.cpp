@@ -68,9 +68,10 @@ constexpr std::array table{
             "workers, moves, bytes times distance, and their own time; all of them, or those named",
             balance_command},
     Command{
-        "ranks", "[PID] [--once | --json] [--interval S]",
+        "ranks", "[PID] [--once | --json] [--profile] [--interval S]",
         "what each rank of a job does: worker, core, state, load, messages, call; on a terminal "
-        "again and again (every second), until Ctrl-C or the end of the job",
+        "again and again (every second), until Ctrl-C or the end of the job. --profile shows the "
+        "table of a job that mpiexec --profile has started, up to now",
         ranks_command},
     Command{
         "topo", "[--job [PID]] [-o FILE] [--format FORMAT] [SOURCE]",

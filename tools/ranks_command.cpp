@@ -9,6 +9,8 @@
 #include "commands.hpp"
 #include "jobs.hpp"
 #include "launch/mpiexec/load_report.hpp"
+#include "launch/mpiexec/profile_report.hpp"
+#include "mpi/rank/profile_record.hpp"
 #include "runtime/balance/load_table.hpp"
 
 namespace warren::tools {
@@ -21,6 +23,7 @@ struct Request {
     std::string pid;
     bool once = false;
     bool json = false;
+    bool profile = false;
     double interval_s = 1;
 };
 
@@ -31,6 +34,8 @@ bool read_request(const std::vector<std::string>& words, Request& request) {
             request.once = true;
         } else if (word == "--json") {
             request.json = true;
+        } else if (word == "--profile") {
+            request.profile = true;
         } else if (word == "--interval" && index + 1 < words.size()) {
             char* end = nullptr;
             request.interval_s = std::strtod(words[++index].c_str(), &end);
@@ -44,6 +49,10 @@ bool read_request(const std::vector<std::string>& words, Request& request) {
             std::fputs(usage("ranks").c_str(), stderr);
             return false;
         }
+    }
+    if (request.profile && request.json) {
+        std::fprintf(stderr, "warren ranks: --profile prints a table; it has no --json\n");
+        return false;
     }
     return true;
 }
@@ -78,19 +87,15 @@ bool runs(pid_t process) {
     return name_end != std::string::npos && stat[name_end + 2] != 'Z' && stat[name_end + 2] != 'X';
 }
 
-void show_live(const node::Segment& segment, double interval_s) {
+// Shows text(columns of the window) again and again.
+template <typename Text>
+void show_live(const node::Segment& segment, double interval_s, Text make_text) {
     const auto launcher = static_cast<pid_t>(segment.header().launcher_pid);
-    LoadSample before;
     bool first = true;
     while (first || runs(launcher)) {
         winsize window{};
         ioctl(STDOUT_FILENO, TIOCGWINSZ, &window);
-        LoadSample now = take_sample(segment);
-        std::string text = heading(segment, now);
-        if (window.ws_col != 0 && text.size() > window.ws_col + std::size_t{1}) {
-            text = text.substr(0, window.ws_col) + "\n";
-        }
-        text += load_table(now, first ? nullptr : &before, window.ws_col);
+        std::string text = make_text(window.ws_col);
         // Prints the lines that fit in the window.
         std::size_t end = 0;
         for (unsigned line = 1; window.ws_row > 2 && line < window.ws_row - 1U && end < text.size();
@@ -98,11 +103,10 @@ void show_live(const node::Segment& segment, double interval_s) {
             end = text.find('\n', end) + 1;
         }
         if (end != 0 && end < text.size()) {
-            text = text.substr(0, end) + "(more ranks: --once shows all)\n";
+            text = text.substr(0, end) + "(more: --once shows all)\n";
         }
         std::printf("\033[H\033[J%s", text.c_str());
         std::fflush(stdout);
-        before = std::move(now);
         first = false;
         const auto whole = static_cast<time_t>(interval_s);
         const timespec pause = {
@@ -110,6 +114,41 @@ void show_live(const node::Segment& segment, double interval_s) {
             .tv_nsec = static_cast<long>((interval_s - static_cast<double>(whole)) * 1e9)};
         nanosleep(&pause, nullptr);
     }
+}
+
+void show_loads(const node::Segment& segment, double interval_s) {
+    LoadSample before;
+    bool first = true;
+    show_live(segment, interval_s, [&](unsigned columns) {
+        LoadSample now = take_sample(segment);
+        std::string text = heading(segment, now);
+        if (columns != 0 && text.size() > columns + std::size_t{1}) {
+            text = text.substr(0, columns) + "\n";
+        }
+        text += load_table(now, first ? nullptr : &before, columns);
+        before = std::move(now);
+        first = false;
+        return text;
+    });
+}
+
+int show_profile(const node::Segment& segment, const Request& request) {
+    if (segment.units(profile::records) == 0) {
+        std::fprintf(stderr,
+                     "warren ranks: job %u has no profile: it was started without mpiexec "
+                     "--profile\n",
+                     segment.header().launcher_pid);
+        return 1;
+    }
+    const auto table = [&](unsigned) {
+        return launch::profile_table(launch::read_profile(segment));
+    };
+    if (!request.once && isatty(STDOUT_FILENO) == 1) {
+        show_live(segment, request.interval_s, table);
+    } else {
+        std::fputs(table(0).c_str(), stdout);
+    }
+    return 0;
 }
 
 } // namespace
@@ -123,8 +162,11 @@ int ranks_command(const std::vector<std::string>& words) {
     if (!attach_job(request.pid, "ranks", segment)) {
         return 1;
     }
+    if (request.profile) {
+        return show_profile(segment, request);
+    }
     if (!request.json && !request.once && isatty(STDOUT_FILENO) == 1) {
-        show_live(segment, request.interval_s);
+        show_loads(segment, request.interval_s);
         return 0;
     }
     const LoadSample sample = take_sample(segment);

@@ -30,6 +30,7 @@ struct JobShape {
     std::uint32_t cores = 1; // processors that the job may use
     std::uint32_t nodes = 1; // of the job
     bool fibres = false;     // all ranks are fibres of one process
+    bool profiled = false;   // mpiexec --profile
 
     // Waiting ranks yield and sleep instead of polling.
     bool shares_processors() const { return fibres || ranks > cores; }
@@ -81,7 +82,7 @@ struct Directory {
 };
 
 inline constexpr std::uint64_t segment_magic = 0x67655372'72615701; // "\1WarrSeg", little-endian
-inline constexpr std::uint32_t segment_version = 11;
+inline constexpr std::uint32_t segment_version = 12;
 
 } // namespace warren::node
 

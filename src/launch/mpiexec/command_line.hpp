@@ -86,7 +86,9 @@ struct CommandLine {
     bool tag_output = false;
     bool verbose = false;
     bool load_summary = false; // of fibres, at the end
-    std::string balancer;      // assigns fibres' home workers; empty: nobody does
+    bool profile = false;
+    std::string profile_page; // absolute path of the profile's page; empty: none
+    std::string balancer;     // assigns fibres' home workers; empty: nobody does
     // The balancer runs by the clock, or after so many collective operations. If both are 0, it
     // runs at the program's hints only.
     double balance_period_s = 0.1;

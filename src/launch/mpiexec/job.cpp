@@ -38,7 +38,8 @@ void report_other_libraries(const JobState& job, const JobPlan& plan, Report& re
 int Job::run() {
     plan_.agent = state_.agent;
     plan_.others = state_.spawned_by.others();
-    if (watch_.open() && make_plan(state_.line, state_.report, plan_) && start_.prepare()) {
+    if (watch_.open() && open_profile() && make_plan(state_.line, state_.report, plan_) &&
+        start_.prepare()) {
         watch_.open_spawning(); // ranks may ask at once
         if (!start_.start_processes()) {
             watch_.end_job(0, ""); // the report has the failure
@@ -51,6 +52,45 @@ int Job::run() {
     }
     const int exit_code = state_.report.exit_code();
     return exit_code != 0 ? exit_code : watch_.spawned().exit_code();
+}
+
+void Job::say_lines(const std::string& text) {
+    for (std::size_t begin = 0; begin < text.size();) {
+        const std::size_t end = text.find('\n', begin);
+        state_.report.say(text.substr(begin, end - begin));
+        begin = end + 1;
+    }
+}
+
+bool Job::open_profile() {
+    if (state_.line.profile_page.empty()) {
+        return true;
+    }
+    Error error = profile_page_.open(state_.line.profile_page);
+    if (error) {
+        state_.report.fail(error);
+        return false;
+    }
+    return true;
+}
+
+// Also of a job that has failed: up to then.
+void Job::show_profile() {
+    const ProfileReport profile = read_profile(state_.segment);
+    say_lines(profile_table(profile));
+    if (!profile_page_.is_open() || profile.without_mpi == profile.ranks) {
+        return;
+    }
+    std::string command;
+    for (const Program& program : state_.line.programs) {
+        command += command.empty() ? "" : " : ";
+        for (const std::string& word : program.arguments) {
+            command += (&word == program.arguments.data() ? "" : " ") + word;
+        }
+    }
+    if (Error error = profile_page_.write(profile_html(profile, command))) {
+        state_.report.fail(error);
+    }
 }
 
 void Job::clean_up() {
@@ -66,12 +106,10 @@ void Job::clean_up() {
                    "(--balance-at)");
     }
     if (line.load_summary && state_.segment) {
-        const std::string text = load_summary(sample_loads(state_.segment, {}));
-        for (std::size_t begin = 0; begin < text.size();) {
-            const std::size_t end = text.find('\n', begin);
-            report.say(text.substr(begin, end - begin));
-            begin = end + 1;
-        }
+        say_lines(load_summary(sample_loads(state_.segment, {})));
+    }
+    if (line.profile && state_.segment) {
+        show_profile();
     }
     if (state_.guardian.running()) {
         state_.guardian.end();

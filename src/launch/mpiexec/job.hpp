@@ -14,6 +14,7 @@
 #include "launch/mpiexec/job_state.hpp"
 #include "launch/mpiexec/job_topology.hpp"
 #include "launch/mpiexec/job_watch.hpp"
+#include "launch/mpiexec/profile_page.hpp"
 
 namespace warren::launch {
 
@@ -28,12 +29,16 @@ class Job {
 
   private:
     void clean_up();
+    bool open_profile();
+    void show_profile();
+    void say_lines(const std::string& text);
 
     JobState state_;
     JobPlan plan_;
     JobTopology topology_{state_};
     JobWatch watch_{state_, plan_, topology_};
     JobStart start_{state_, plan_, topology_, watch_.former_signals()};
+    ProfilePage profile_page_;
 };
 
 } // namespace warren::launch

@@ -87,6 +87,7 @@ bool JobStart::make_segment() {
                                           .verbose = job_.line.verbose,
                                           .keeps_going = job_.line.keeps_going,
                                           .fibres = job_.has_fibres(),
+                                          .profiled = job_.line.profile,
                                           .commit = false};
     if (Error error = node::Segment::create(options, job_.segment)) {
         job_.report.fail(exit_failure, error);

@@ -11,6 +11,7 @@
 
 #include "launch/mpiexec/agent.hpp"
 #include "launch/mpiexec/command_line.hpp"
+#include "launch/mpiexec/errors.hpp"
 #include "launch/mpiexec/front.hpp"
 #include "launch/mpiexec/hosts.hpp"
 #include "launch/mpiexec/job.hpp"
@@ -63,7 +64,16 @@ Error read_all(std::vector<std::string>& words, bool spawned, CommandLine& line,
     for (const std::string& note : line.notes) {
         std::fprintf(stderr, "mpiexec: %s\n", note.c_str());
     }
-    return spawned ? Error{} : plan_hosts(line, hosts);
+    if (spawned) {
+        return {};
+    }
+    if (Error error = plan_hosts(line, hosts)) {
+        return error;
+    }
+    return line.profile && !hosts.empty()
+               ? fail(exit_usage, "--profile is for a job of one node: ranks of several keep their "
+                                  "records apart")
+               : Error{};
 }
 
 // Words that mpiexec would have taken for its own (mpi/job/spawn_request.hpp).

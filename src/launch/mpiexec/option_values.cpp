@@ -170,7 +170,7 @@ Error parse_balance_at(const std::string& what, const std::string& value, Comman
     return {};
 }
 
-Error parse_balance_record(const std::string& what, const std::string& value, std::string& path) {
+Error parse_written_file(const std::string& what, const std::string& value, std::string& path) {
     std::error_code error;
     const std::filesystem::path absolute = std::filesystem::absolute(value, error);
     if (value.empty() || error) {

@@ -31,6 +31,6 @@ Error parse_balance_at(const std::string& what, const std::string& value, Comman
 
 // Makes the path of a file absolute, and tests that this process can replace that file: ranks may
 // have other working directories.
-Error parse_balance_record(const std::string& what, const std::string& value, std::string& path);
+Error parse_written_file(const std::string& what, const std::string& value, std::string& path);
 
 } // namespace warren::launch

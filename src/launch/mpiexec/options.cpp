@@ -145,7 +145,14 @@ Error set_balance_at(OptionUse& use) {
 }
 
 Error set_balance_record(OptionUse& use) {
-    return parse_balance_record(described(use), use.value, use.line.balance_record);
+    return parse_written_file(described(use), use.value, use.line.balance_record);
+}
+
+Error set_profile(OptionUse& use) {
+    use.line.profile = true;
+    return use.has_value ? parse_written_file("option " + use.word.substr(0, use.word.find('=')),
+                                              use.value, use.line.profile_page)
+                         : Error{};
 }
 
 Error set_library(OptionUse& use) {
@@ -413,6 +420,14 @@ constexpr std::array table{
            set_timeout,
            "after S seconds print what every rank waits for, end the job and return 124; also "
            "from the variable MPIEXEC_TIMEOUT"},
+    Option{output,
+           {"--profile"},
+           Takes::value_after_equals,
+           "[=FILE]",
+           set_profile,
+           "print in the end who waited for whom in which call, bytes between ranks and collective "
+           "operations by size; with FILE, also as a page (HTML). For a job of one node; spawned "
+           "worlds are not counted"},
     Option{output,
            {"--load-summary"},
            Takes::nothing,

@@ -69,4 +69,17 @@ inline constexpr std::uint64_t vain_wait_ns = 1'000'000'000;
 // missing.
 inline constexpr std::uint64_t look_again_ns = 250'000'000;
 
+// --- Profiles (profile_report.hpp)
+
+// Lines of each list of waits and pairs in the table.
+inline constexpr std::uint32_t table_lines = 10;
+// …on the page.
+inline constexpr std::uint32_t waits_kept = 40;
+inline constexpr std::uint32_t pairs_kept = 40;
+// Rows and columns of a matrix on the page: cells that can be seen and pointed at. More ranks are
+// condensed.
+inline constexpr std::uint32_t matrix_most = 64;
+// Ranks that have a bar of their own on the page.
+inline constexpr std::uint32_t bars_most = 64;
+
 } // namespace warren::launch

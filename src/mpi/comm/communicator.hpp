@@ -109,6 +109,9 @@ class Communicator {
     void set_disconnected() { disconnected_ = true; }
     bool is_disconnected() const { return disconnected_; }
 
+    // Numbers blocking collective operations for a profile: 1 to 255, then from 0.
+    std::uint8_t next_profiled() { return ++profiled_; }
+
     const char* name() const { return name_ != nullptr ? name_.get() : ""; }
     void set_name(std::string_view name);
 
@@ -141,6 +144,7 @@ class Communicator {
     bool first_ = true;
     bool freed_ = false; // the handle is gone, a request still holds on
     bool disconnected_ = false;
+    std::uint8_t profiled_ = 0; // where there would be padding
     RankMap map_;
     std::unique_ptr<Communicator> local_; // of an intercommunicator
     std::unique_ptr<char[]> name_;

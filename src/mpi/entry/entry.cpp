@@ -1,5 +1,6 @@
 #include "mpi/entry/entry.hpp"
 
+#include "mpi/comm/topology.hpp"
 #include "mpi/entry/file_release.hpp"
 #include "mpi/entry/files.hpp"
 #include "mpi/entry/windows.hpp"
@@ -78,7 +79,81 @@ int AnytimeEntry::failed(Error error) {
     return raise_anytime(call_, error);
 }
 
+bool Entry::enter() {
+    context.rank.lock.lock();
+    if (!context.rank.profile.on()) {
+        return false;
+    }
+    Profile::begin(profiled_);
+    return true;
+}
+
+void Entry::leave() {
+    if (context.rank.profile.on()) {
+        context.rank.profile.end(call_, profiled_);
+    }
+    context.rank.lock.unlock();
+}
+
+void Entry::measured(Profile::Pattern pattern, int root, std::uint64_t bytes) {
+    comm::Communicator& communicator = *communicator_;
+    if (communicator.inter()) {
+        pattern = Profile::Pattern::none;
+    }
+    const std::uint32_t number =
+        pattern == Profile::Pattern::none ? 0 : communicator.next_profiled();
+    context.rank.profile.begin_collective(profiled_, pattern, root == communicator.rank(), bytes,
+                                          communicator.context(), number);
+}
+
+std::uint64_t Entry::bytes(MPI_Count count, MPI_Datatype datatype) const {
+    const datatype::Datatype* type = context.datatypes.find(datatype);
+    return type != nullptr && count > 0 && !communicator_->inter()
+               ? static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(type->size)
+               : 0;
+}
+
+// Arrays have no elements for the ranks of another group than this one's.
+template <typename BytesFor>
+std::uint64_t Entry::sum_for(Peers peers, BytesFor bytes_for) const {
+    std::uint64_t sum = 0;
+    if (peers == Peers::neighbours) {
+        const comm::Topology* topology = communicator_->topology.get();
+        for (std::size_t place = 0; topology != nullptr && place < topology->destinations.size();
+             ++place) {
+            if (topology->destinations[place] != MPI_PROC_NULL) {
+                sum += bytes_for(static_cast<int>(place));
+            }
+        }
+        return sum;
+    }
+    const int ranks = communicator_->inter() ? 0 : communicator_->size();
+    for (int rank = 0; rank < ranks; ++rank) {
+        sum += bytes_for(rank);
+    }
+    return sum;
+}
+
+std::uint64_t Entry::bytes(Peers peers, MPI_Count count, MPI_Datatype datatype) const {
+    return sum_for(peers, [&](int) { return bytes(count, datatype); });
+}
+
+std::uint64_t Entry::bytes(Peers peers, CountArray counts, MPI_Datatype datatype) const {
+    return sum_for(peers, [&](int place) { return bytes(counts[place], datatype); });
+}
+
+std::uint64_t Entry::bytes(Peers peers, CountArray counts, const MPI_Datatype datatypes[]) const {
+    return sum_for(peers, [&](int place) { return bytes(counts[place], datatypes[place]); });
+}
+
+std::uint64_t Entry::own_bytes(CountArray counts, MPI_Datatype datatype) const {
+    return communicator_->inter() ? 0 : bytes(counts[communicator_->rank()], datatype);
+}
+
 int Entry::failed_under_lock(Error error) {
+    if (context.rank.profile.on()) {
+        context.rank.profile.end(call_, profiled_);
+    }
     comm::Communicator* communicator = std::exchange(context.failed_on, nullptr);
     const int failed_class = context.failed_class;
     io::File* file = communicator != nullptr ? file_of(context, *communicator) : nullptr;

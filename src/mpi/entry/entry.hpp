@@ -26,6 +26,8 @@ namespace warren::mpi {
 
 // Whether a tag or a source may be a wildcard, beside a number of its range.
 enum class Wildcard : bool { refused, allowed };
+// Whom the blocks of a buffer are for.
+enum class Peers : bool { ranks, neighbours };
 
 [[gnu::cold]] Error no_memory();
 
@@ -246,7 +248,17 @@ class Entry : public PlainChecks {
     // Calls the core under the rank's lock.
     template <typename Core>
     int run(Core core) {
-        context.rank.lock.lock();
+        return run(core, [] {});
+    }
+
+    // …of a collective operation: measure() calls measured(), and is called for a profile only.
+    template <typename Core, typename Measure>
+    int run(Core core, Measure measure) {
+        if (context.rank.lock.guarded()) [[unlikely]] {
+            if (enter()) {
+                measure();
+            }
+        }
         context.messages.current_call = call_;
         Error error;
         try {
@@ -260,9 +272,21 @@ class Entry : public PlainChecks {
         if (context.failed_on != nullptr) [[unlikely]] {
             set_failed_on(context, nullptr);
         }
-        context.rank.lock.unlock();
+        if (context.rank.lock.guarded()) [[unlikely]] {
+            leave();
+        }
         return MPI_SUCCESS;
     }
+
+    // For a profile: what this rank brings to a collective operation, or gets where that is all.
+    [[gnu::cold]] void measured(Profile::Pattern pattern, int root, std::uint64_t bytes);
+    std::uint64_t bytes(MPI_Count count, MPI_Datatype datatype) const;
+    // Blocks for all of these.
+    std::uint64_t bytes(Peers peers, MPI_Count count, MPI_Datatype datatype) const;
+    std::uint64_t bytes(Peers peers, CountArray counts, MPI_Datatype datatype) const;
+    std::uint64_t bytes(Peers peers, CountArray counts, const MPI_Datatype datatypes[]) const;
+    // The calling rank's own element.
+    std::uint64_t own_bytes(CountArray counts, MPI_Datatype datatype) const;
 
     // Calls a core that neither changes nor awaits anything of the rank.
     template <typename Core>
@@ -275,6 +299,14 @@ class Entry : public PlainChecks {
     }
 
   private:
+    template <typename BytesFor>
+    std::uint64_t sum_for(Peers peers, BytesFor bytes_for) const;
+
+    // The begin, which tells whether there is a profile, and the end of a call of a rank whose lock
+    // is guarded. (Cold: calls of other ranks then keep no register for them.)
+    [[gnu::cold, gnu::noinline]] bool enter();
+    [[gnu::cold, gnu::noinline]] void leave();
+
     [[gnu::cold, gnu::noinline]] int failed(Error error);
     [[gnu::cold, gnu::noinline]] int failed_under_lock(Error error);
 
@@ -304,6 +336,7 @@ class Entry : public PlainChecks {
     enum class BelongsTo : std::uint8_t { session, window, file };
     BelongsTo belongs_to_;
     comm::ErrorHandler* handler_ = nullptr;
+    Profile::Call profiled_; // set by enter() if there is a profile
 };
 
 // The entry of a call that may come at any time: before MPI_Init, after MPI_Finalize.

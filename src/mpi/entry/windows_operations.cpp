@@ -31,9 +31,15 @@ Error check_pointer(const char* name, const void* pointer) {
 }
 
 // Short ways don't come here, but they are closed while somebody wants to know.
-void count(Context& context, MPI_Count count, const datatype::Datatype& type) {
-    if (context.rank.lock.observed()) [[unlikely]] {
-        context.rank.counts.window_operations.add(static_cast<std::uint64_t>(count * type.size));
+void count(Context& context, MPI_Count count, const datatype::Datatype& type,
+           const rma::Window& win, int target) {
+    if (!context.rank.lock.observed()) [[likely]] {
+        return;
+    }
+    const auto bytes = static_cast<std::uint64_t>(count * type.size);
+    context.rank.counts.window_operations.add(bytes);
+    if (context.rank.profile.on() && target != MPI_PROC_NULL) {
+        context.rank.profile.accessed(win.communicator().endpoint(target), bytes);
     }
 }
 
@@ -112,7 +118,7 @@ Error win_test(Context&, rma::Window& win, int* flag) {
 Error put(Context& context, const void* origin_addr, MPI_Count origin_count,
           const datatype::Datatype& origin_datatype, int target_rank, MPI_Aint target_disp,
           MPI_Count target_count, const datatype::Datatype& target_datatype, rma::Window& win) {
-    count(context, origin_count, origin_datatype);
+    count(context, origin_count, origin_datatype, win, target_rank);
     return win.put(buffer_of(origin_addr, origin_count, origin_datatype), target_rank, target_disp,
                    layout_of(target_count, target_datatype));
 }
@@ -120,7 +126,7 @@ Error put(Context& context, const void* origin_addr, MPI_Count origin_count,
 Error get(Context& context, void* origin_addr, MPI_Count origin_count,
           const datatype::Datatype& origin_datatype, int target_rank, MPI_Aint target_disp,
           MPI_Count target_count, const datatype::Datatype& target_datatype, rma::Window& win) {
-    count(context, origin_count, origin_datatype);
+    count(context, origin_count, origin_datatype, win, target_rank);
     return win.get(buffer_of(origin_addr, origin_count, origin_datatype), target_rank, target_disp,
                    layout_of(target_count, target_datatype));
 }
@@ -129,7 +135,7 @@ Error accumulate(Context& context, const void* origin_addr, MPI_Count origin_cou
                  const datatype::Datatype& origin_datatype, int target_rank, MPI_Aint target_disp,
                  MPI_Count target_count, const datatype::Datatype& target_datatype, coll::Op& op,
                  rma::Window& win) {
-    count(context, origin_count, origin_datatype);
+    count(context, origin_count, origin_datatype, win, target_rank);
     return win.accumulate(buffer_of(origin_addr, origin_count, origin_datatype), nullptr,
                           target_rank, target_disp, layout_of(target_count, target_datatype), op);
 }
@@ -139,7 +145,7 @@ Error get_accumulate(Context& context, const void* origin_addr, MPI_Count origin
                      MPI_Count result_count, const datatype::Datatype& result_datatype,
                      int target_rank, MPI_Aint target_disp, MPI_Count target_count,
                      const datatype::Datatype& target_datatype, coll::Op& op, rma::Window& win) {
-    count(context, result_count, result_datatype);
+    count(context, result_count, result_datatype, win, target_rank);
     const message::Buffer result = buffer_of(result_addr, result_count, result_datatype);
     return win.accumulate(buffer_of(origin_addr, origin_count, origin_datatype), &result,
                           target_rank, target_disp, layout_of(target_count, target_datatype), op);
@@ -148,7 +154,7 @@ Error get_accumulate(Context& context, const void* origin_addr, MPI_Count origin
 Error fetch_and_op(Context& context, const void* origin_addr, void* result_addr,
                    const datatype::Datatype& datatype, int target_rank, MPI_Aint target_disp,
                    coll::Op& op, rma::Window& win) {
-    count(context, 1, datatype);
+    count(context, 1, datatype, win, target_rank);
     if (op.kind() != coll::OpKind::no_op) {
         if (Error error = check_pointer("origin_addr", origin_addr)) {
             return error;
@@ -163,7 +169,7 @@ Error fetch_and_op(Context& context, const void* origin_addr, void* result_addr,
 Error compare_and_swap(Context& context, const void* origin_addr, const void* compare_addr,
                        void* result_addr, const datatype::Datatype& datatype, int target_rank,
                        MPI_Aint target_disp, rma::Window& win) {
-    count(context, 1, datatype);
+    count(context, 1, datatype, win, target_rank);
     if (Error error = check_pointer("origin_addr", origin_addr)) {
         return error;
     }

@@ -43,7 +43,8 @@ bool is_known(const SegmentHeader& header, std::uint64_t file_bytes) {
     const JobShape shape = {.ranks = header.directory.ranks,
                             .cores = header.cores,
                             .nodes = header.nodes,
-                            .fibres = header.fibres != 0};
+                            .fibres = header.fibres != 0,
+                            .profiled = header.profiled != 0};
     if (header.directory.version != segment_version || shape.ranks == 0 ||
         shape.ranks > rank_limit || shape.nodes == 0) {
         return false;
@@ -160,6 +161,7 @@ Error Segment::create(const SegmentOptions& options, Segment& made) {
     header.oversubscribed = shape.shares_processors();
     header.verbose = options.verbose;
     header.keeps_going = options.keeps_going;
+    header.profiled = options.profiled;
     header.fibres = options.fibres;
     header.launcher_pid = static_cast<std::uint32_t>(getpid());
     header.fence_in_wakers.store(header.oversubscribed != 0 || !register_sleeper_fence(),

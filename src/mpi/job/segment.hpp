@@ -51,7 +51,8 @@ struct SegmentHeader {
     std::uint32_t verbose;         // 1: explain choices on standard error
     std::uint32_t keeps_going;     // 1: the end of some ranks is not the others'
     std::uint32_t launcher_pid;
-    std::uint32_t fibres; // 1: all ranks are fibres of one process
+    std::uint32_t fibres;   // 1: all ranks are fibres of one process
+    std::uint32_t profiled; // 1: ranks record their calls (mpi/rank/profile.hpp)
     // Ranks whose processes have ended while others go on (--keep-going); written by the launcher.
     std::atomic<std::uint32_t> ended_ranks;
     // 1: who wakes a rank fences; 0: who goes to sleep does, for all. See mpi/rank/doorbell.hpp.
@@ -106,10 +107,12 @@ struct SegmentOptions {
     bool verbose = false;
     bool keeps_going = false;
     bool fibres = false; // all ranks are fibres of one process
-    bool commit = true;  // false: the caller has commit_sure() done before anybody attaches
+    bool profiled = false;
+    bool commit = true; // false: the caller has commit_sure() done before anybody attaches
 
     JobShape shape() const {
-        return {.ranks = ranks, .cores = cores, .nodes = nodes, .fibres = fibres};
+        return {
+            .ranks = ranks, .cores = cores, .nodes = nodes, .fibres = fibres, .profiled = profiled};
     }
 };
 

@@ -26,7 +26,7 @@ bool send_block(Core& core, Peer& peer, const Envelope& envelope, const transpor
         return false;
     }
     transport::Plans::sent(peer, plan, bytes);
-    core.rank.counts.streams.add(bytes);
+    core.count_sent(core.rank.counts.streams, peer.peer, envelope, bytes);
     return true;
 }
 

@@ -28,10 +28,18 @@ struct Core {
     }
 
     // Counts a message that has been sent at once, for tools.
-    void count_whole(std::uint32_t peer, std::uint64_t bytes) {
+    void count_whole(std::uint32_t peer, const Envelope& envelope, std::uint64_t bytes) {
         // (Longer ones are streams, which are counted where they begin.)
         if (bytes <= transport.whole_block_limit(peers.of(peer))) {
-            rank.counts.eager.add(bytes);
+            count_sent(rank.counts.eager, peer, envelope, bytes);
+        }
+    }
+    // …of a kind.
+    void count_sent(MessageCount& kind, std::uint32_t peer, const Envelope& envelope,
+                    std::uint64_t bytes) {
+        kind.add(bytes);
+        if (rank.profile.on()) [[unlikely]] {
+            rank.profile.sent(peer, envelope.context, bytes);
         }
     }
 

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "mpi/message/engine_view.hpp"
 #include "mpi/message/foreign_cells.hpp"
 #include "mpi/message/payload.hpp"
 
@@ -26,6 +27,9 @@ Engine::Engine(Rank& rank, transport::fabric::Network* network)
     farewell_.register_kinds(kinds_);
     if (network != nullptr) {
         stepping_.never_empty();
+    }
+    if (rank.profile.on()) {
+        EngineView(*this).observe(true);
     }
 }
 
@@ -311,11 +315,15 @@ struct Engine::CountedArrivals {
 
     void operator()(const transport::Arrival& arrival) const {
         count(arrival);
+        const std::uint32_t kept = engine.receiver_.unexpected().count();
         Arrivals{engine}(arrival);
+        tell_profile(arrival.sender, kept);
     }
     void cell(const transport::Cell& cell, std::uint32_t sender) const {
         count(transport::arrival_of(cell, sender));
+        const std::uint32_t kept = engine.receiver_.unexpected().count();
         Arrivals{engine}.cell(cell, sender);
+        tell_profile(sender, kept);
     }
 
     // progress()'s look at the transport when sends take turns, or a tool observes the rank.
@@ -340,6 +348,10 @@ struct Engine::CountedArrivals {
             counts.received.add(bytes);
             counts.posted_attempts.add(engine.receiver_.attempts(envelope_of(arrival.header)));
         }
+    }
+    // `kept`: messages without a receive before the arrival.
+    void tell_profile(std::uint32_t sender, std::uint32_t kept) const {
+        engine.core_.rank.profile.arrived(sender, engine.receiver_.unexpected().count() > kept);
     }
     static bool tell_observer(RankLock& lock) {
         Observer* const observer = lock.observer.load(std::memory_order_relaxed);

@@ -58,7 +58,7 @@ class Engine {
         }
         core_.count(buffer, peer_rank);
         if (core_.rank.lock.observed()) [[unlikely]] {
-            core_.count_whole(peer_rank, static_cast<std::uint64_t>(buffer.bytes()));
+            core_.count_whole(peer_rank, envelope, static_cast<std::uint64_t>(buffer.bytes()));
         }
         return true;
     }

@@ -13,7 +13,8 @@ class EngineView {
   public:
     explicit EngineView(Engine& engine) : engine_(engine) {}
 
-    void observe(bool on) {
+    void observe(bool by_tool) {
+        const bool on = by_tool || engine_.core_.rank.profile.on();
         engine_.core_.rank.lock.observe(on);
         engine_.core_.outbox.observe(on);
     }

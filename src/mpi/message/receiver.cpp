@@ -154,7 +154,7 @@ void Receiver::receive_unexpected(Unexpected& message, Request& receive) {
 }
 
 Error Receiver::send_to_self(Request& send) {
-    core_.rank.counts.to_self.add(send.bytes);
+    core_.count_sent(core_.rank.counts.to_self, send.peer, send.envelope, send.bytes);
     if (Request* receive = posted_.match(send.envelope)) {
         deliver_own(*receive, send.envelope, send);
         core_.requests.complete(send);

@@ -94,7 +94,7 @@ Step Sender::advance_push(Peer& peer, Request& send, const transport::Plan& plan
             return Step::no_space;
         }
         if (core_.rank.lock.observed()) [[unlikely]] {
-            core_.count_whole(send.peer, bytes);
+            core_.count_whole(send.peer, send.envelope, bytes);
         }
         core_.requests.complete(send);
         return Step::gone;
@@ -112,7 +112,7 @@ Step Sender::advance_push(Peer& peer, Request& send, const transport::Plan& plan
         return Step::no_space;
     }
     transport::Plans::sent(peer, plan, bytes);
-    core_.rank.counts.streams.add(bytes);
+    core_.count_sent(core_.rank.counts.streams, send.peer, send.envelope, bytes);
     return Step::gone;
 }
 
@@ -142,7 +142,7 @@ Step Sender::advance_offer(Peer& peer, Request& send, const transport::Plan& pla
         return Step::no_space;
     }
     transport::Plans::sent(peer, plan, send.bytes);
-    core_.rank.counts.rendezvous.add(send.bytes);
+    core_.count_sent(core_.rank.counts.rendezvous, send.peer, send.envelope, send.bytes);
     // Only data in one piece is fetched so that there is something to help with.
     if (!send.laid_out && transport::Offers::can_help(peer, send.bytes)) {
         send.sending.offered = true;
@@ -162,7 +162,7 @@ Step Sender::advance_direct(Peer& peer, Request& send, const transport::Plan& pl
         return Step::no_space;
     }
     transport::Plans::sent(peer, plan, send.bytes);
-    core_.rank.counts.direct.add(send.bytes);
+    core_.count_sent(core_.rank.counts.direct, send.peer, send.envelope, send.bytes);
     state.offer = Offer::direct;
     direct_.add(send);
     return Step::gone;
@@ -264,6 +264,7 @@ void Sender::arrived_done(const transport::Arrival& arrival) {
 bool Sender::run_direct() {
     return direct_.run(core_.transport.copy(), [this](Request& send) {
         withdrawals_.end(send);
+        core_.rank.profile.arrived(send.peer, false);
         core_.requests.complete(send);
     });
 }

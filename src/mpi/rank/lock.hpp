@@ -24,6 +24,7 @@ class RankLock {
     void share(std::uint32_t processors) {
         shared_ = true;
         closed_ = true;
+        guarded_ = true;
         spins_ = processors > 1;
     }
     bool shared() const { return shared_; }
@@ -38,6 +39,11 @@ class RankLock {
             closed_ = on;
         }
     }
+    // Whether calls have more to do at their begin and end than nothing: the lock is to be taken,
+    // or the call recorded (Profile). Stays as it is once the rank's calls have begun, but for
+    // share().
+    bool guarded() const { return guarded_; }
+    void guard() { guarded_ = true; }
     // Who is told of events; null: nobody. Changed under the lock.
     std::atomic<Observer*> observer{nullptr};
     Count waits; // threads that had to wait for the lock
@@ -73,6 +79,7 @@ class RankLock {
 
     bool shared_ = false;
     bool closed_ = false;
+    bool guarded_ = false;
     std::atomic<bool> observed_{false};
     bool spins_ = false; // more than one processor: the holder may be running while another waits
     std::atomic<std::uint32_t> word_{unheld};

@@ -24,11 +24,15 @@ Rank::Rank(node::Segment own_segment, std::unique_ptr<node::Bootstrap> bootstrap
       load(waits.functions != nullptr
                ? &balance::LoadTable::at(segment.at(balance::loads)).ranks[index]
                : nullptr),
+      profile(segment, index),
       bootstrap_(std::move(bootstrap)),
       vain_looks_(waits.shares_processor),
       looks_counted_(waits.looks),
       looks_left_(looks_counted_) {
     doorbell.join();
+    if (profile.on()) {
+        lock.guard();
+    }
 }
 
 namespace {
@@ -93,6 +97,12 @@ void Rank::publish(const WaitReason& reason) {
                  sizeof activity.communicator_name - 1);
     // Readers take it as "waiting since": last, so that the rest is there.
     activity.since_ns.store(monotonic_ns(), std::memory_order_release);
+}
+
+void Rank::record_wait(const WaitReason& reason, std::uint64_t duration_ns) {
+    const bool known = reason.peer_in_world && reason.peer >= 0;
+    profile.waited(reason.call, known ? static_cast<std::uint32_t>(reason.peer) : profile::nobody,
+                   duration_ns);
 }
 
 void Rank::unpublish() {

@@ -12,6 +12,7 @@
 #include "mpi/job/segment.hpp"
 #include "mpi/rank/doorbell.hpp"
 #include "mpi/rank/lock.hpp"
+#include "mpi/rank/profile.hpp"
 #include "mpi/rank/thread_waits.hpp"
 #include "mpi/rank/vain_looks.hpp"
 #include "mpi/rank/wait_policy.hpp"
@@ -154,6 +155,7 @@ class Rank {
 
     // (Also of those who may only look at the rank.)
     mutable Counts counts;
+    Profile profile;
 
   private:
     // wait(), of a rank that is shared by threads if `shareable`.
@@ -166,6 +168,7 @@ class Rank {
                                          Reason& reason, BroughtBy brought_by, const void* event);
     void publish(const WaitReason& reason);
     void unpublish();
+    void record_wait(const WaitReason& reason, std::uint64_t duration_ns);
     // The look since `begin` was the last of a count of vain ones. Yields if that helps; true: it
     // should sleep.
     [[gnu::cold]] bool looked_in_vain(std::uint64_t begin);
@@ -192,6 +195,7 @@ template <typename Done, typename Progress, typename Arrange, typename Reason>
 void Rank::wait_observed(Done& done, Progress& progress, Arrange& arrange, Reason& reason,
                          BroughtBy brought_by, const void* event) {
     const std::uint64_t begin_ns = lock.observed() ? monotonic_ns() : 0;
+    profile.wait_begins();
     wait_in_turns<true>(done, progress, arrange, reason, brought_by, event);
     if (begin_ns == 0) {
         return;
@@ -199,6 +203,9 @@ void Rank::wait_observed(Done& done, Progress& progress, Arrange& arrange, Reaso
     const std::uint64_t duration_ns = monotonic_ns() - begin_ns;
     counts.waits.add(1);
     counts.waiting_ns.add(duration_ns);
+    if (profile.on()) {
+        record_wait(reason(), duration_ns);
+    }
     if (Observer* observer = lock.observer.load(std::memory_order_relaxed)) {
         const WaitReason its = reason();
         observer->waited(its.call, its.peer, its.tag, duration_ns);

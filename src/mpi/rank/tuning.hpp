@@ -83,3 +83,20 @@ inline constexpr int lock_pass_spins = 8;
 inline constexpr timespec refused_sleep_limit = {.tv_sec = 0, .tv_nsec = 10'000'000};
 
 } // namespace warren::wait_policy
+
+namespace warren::profile {
+
+// --- A rank's record of its calls (profile_record.hpp): 16 kB, and 32 bytes for each column
+
+// Rows: programs call 20 to 40 procedures, and wait in a few of them for their neighbours.
+inline constexpr std::uint32_t rows_most = 512;
+// Rows from which on waits are counted for no rank in particular.
+inline constexpr std::uint32_t rows_before_condensed = 448;
+// Columns of ranks: 256 ranks are told apart, more share them.
+inline constexpr std::uint32_t columns_most = 256;
+// Communicators and operations of each whose last arrivals have a place of their own. Ranks leave
+// an operation before the one after the next begins, but for those that only send.
+inline constexpr std::uint32_t communicators_apart = 64;
+inline constexpr std::uint32_t operations_apart = 8;
+
+} // namespace warren::profile

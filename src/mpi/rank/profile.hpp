@@ -1,0 +1,79 @@
+// Profile: records a rank's calls in the node segment, when `mpiexec --profile` asks for it.
+//
+// The rank's lock is then guarded, so each call of an entry point comes here at its begin and end,
+// and the rank is observed, so messages and waits take the ways that count them. Without the option
+// nothing comes here.
+//
+// A wait belongs to the rank whose message ended it. In a blocking collective operation ranks
+// don't know each other's messages: each that the others wait for notes when it comes, and one that
+// has come earlier has waited for the last of them until then. Thread rule: under the rank's lock.
+#pragma once
+
+#include <cstdint>
+
+#include "mpi/job/segment.hpp"
+#include "mpi/rank/profile_record.hpp"
+
+namespace warren {
+
+class Profile {
+  public:
+    // Who waits for whom in a collective operation.
+    enum class Pattern : std::uint8_t {
+        none,      // not known here; the waits' messages tell
+        all,       // each for all
+        from_root, // each for the root
+        to_root    // the root for all
+    };
+
+    // A call that has begun; on the caller's stack.
+    struct Call {
+        std::uint64_t begin_ns;
+        std::uint64_t bytes; // of a collective operation, beside its pattern
+        std::uint64_t tag;   // of its last arrival; 0: none
+        bool collective;
+        bool waits; // for the last arrival
+    };
+
+    Profile(const node::Segment& segment, std::uint32_t rank);
+    ~Profile();
+    Profile(const Profile&) = delete;
+    Profile& operator=(const Profile&) = delete;
+
+    bool on() const { return record_ != nullptr; }
+
+    // --- By entry points; only if on().
+    static void begin(Call& call);
+    // After begin(). `number`: of the communicator's operations with this pattern.
+    void begin_collective(Call& call, Pattern pattern, bool is_root, std::uint64_t bytes,
+                          std::uint32_t context, std::uint32_t number);
+    void end(std::uint32_t procedure, const Call& call);
+
+    // --- By the rank's waits
+    void wait_begins() { ended_by_ = kept_from_ = profile::nobody; }
+    // `peer`: the rank that was waited for, if it is known without asking.
+    void waited(std::uint32_t procedure, std::uint32_t peer, std::uint64_t duration_ns);
+
+    // --- By the message layer
+    // Something from a rank has come; a message without a receive if `kept`.
+    void arrived(std::uint32_t from, bool kept) { (kept ? kept_from_ : ended_by_) = from; }
+    void sent(std::uint32_t to, std::uint32_t context, std::uint64_t bytes);
+    void accessed(std::uint32_t target, std::uint64_t bytes);
+
+  private:
+    profile::Row* find_row(profile::RowKind kind, std::uint32_t procedure, std::uint32_t detail);
+    void add(profile::RowKind kind, std::uint32_t procedure, std::uint32_t detail,
+             std::uint64_t time_ns, std::uint64_t bytes = 0);
+    profile::LastArrival& last_arrival(std::uint64_t tag) const;
+
+    profile::ProfileRecord* record_ = nullptr; // null: off
+    profile::LastArrival* last_arrivals_ = nullptr;
+    const std::uint32_t rank_;
+    const std::uint32_t ranks_;
+    const profile::Columns columns_;
+    std::uint32_t collectives_ = 0; // calls with a pattern that are under way
+    std::uint32_t ended_by_ = profile::nobody;
+    std::uint32_t kept_from_ = profile::nobody;
+};
+
+} // namespace warren

@@ -1,0 +1,99 @@
+// ProfileRecord: where ranks record their calls for `mpiexec --profile`, in the node segment.
+// mpiexec reads it when the job has ended, however it has.
+//
+// A rank has a record: a table of rows, found by what they count, and the messages to each other
+// rank. Where ranks are many, neighbouring ones share a column. Invariants: a row's key is written
+// once, by the rank that owns the record; memory of zeros is an empty record. Thread rule: written
+// by the rank, under its lock; read by anybody.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/segment_region.hpp"
+#include "mpi/rank/counts.hpp"
+#include "mpi/rank/tuning.hpp"
+
+namespace warren::profile {
+
+enum class RowKind : std::uint8_t {
+    call = 1,      // calls of a procedure: how many, their time
+    wait = 2,      // …that waited; detail: the column of the rank waited for, or nobody
+    collective = 3 // …of collective operations; detail: the size class
+};
+
+// The detail of waits for no rank that is known.
+inline constexpr std::uint32_t nobody = 0xffffffff;
+
+// 0: nothing; else 2^(class - 1) bytes or more, below 2^class.
+inline constexpr std::uint32_t size_class(std::uint64_t bytes) {
+    std::uint32_t bits = 0;
+    for (; bytes != 0; bytes >>= 1) {
+        ++bits;
+    }
+    return bits;
+}
+
+inline constexpr std::uint64_t key_of(RowKind kind, std::uint32_t call, std::uint32_t detail) {
+    return std::uint64_t{static_cast<std::uint8_t>(kind)} << 56 | std::uint64_t{call} << 32 |
+           detail;
+}
+inline constexpr RowKind kind_of(std::uint64_t key) {
+    return static_cast<RowKind>(key >> 56);
+}
+inline constexpr std::uint32_t call_of(std::uint64_t key) {
+    return static_cast<std::uint32_t>(key >> 32) & 0xffffff;
+}
+inline constexpr std::uint32_t detail_of(std::uint64_t key) {
+    return static_cast<std::uint32_t>(key);
+}
+
+struct Row {
+    std::atomic<std::uint64_t> key; // 0: free
+    Count calls;
+    Count time_ns;
+    Count bytes; // of collective operations
+};
+
+// From the record's rank to the ranks of a column.
+struct PairCount {
+    MessageCount messages;
+    MessageCount windows; // puts, gets and accumulates; their bytes in either direction
+};
+
+struct ProfileRecord {
+    std::atomic<std::uint64_t> begin_ns; // of MPI, monotonic clock; 0: the rank has not begun
+    std::atomic<std::uint64_t> end_ns;   // 0: it has not ended
+    Count rows_used;
+    Count left_out;             // calls and waits for which there was no row
+    MessageCount of_operations; // messages of the library's own operations
+    alignas(node::cache_line_bytes) Row rows[rows_most];
+    // PairCount for each column follows.
+
+    PairCount* pairs() { return reinterpret_cast<PairCount*>(this + 1); }
+    const PairCount* pairs() const { return reinterpret_cast<const PairCount*>(this + 1); }
+};
+
+// How the ranks of a node are divided into columns.
+struct Columns {
+    explicit Columns(std::uint32_t ranks)
+        : ranks_each((ranks + columns_most - 1) / columns_most),
+          count((ranks + ranks_each - 1) / ranks_each) {}
+    std::uint32_t of(std::uint32_t rank) const { return rank / ranks_each; }
+
+    std::uint32_t ranks_each;
+    std::uint32_t count;
+};
+
+// When ranks have come to a collective operation, by which the others tell for whom they waited.
+// `tag` names the operation: its communicator's context, and how many it has had.
+struct alignas(32) LastArrival {
+    std::atomic<std::uint64_t> tag;
+    std::atomic<std::uint64_t> time_ns;
+    std::atomic<std::uint32_t> rank;
+};
+
+inline constexpr node::RegionId<ProfileRecord> records{20};     // a unit per rank
+inline constexpr node::RegionId<LastArrival> last_arrivals{21}; // a unit per place
+
+} // namespace warren::profile

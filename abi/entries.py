@@ -143,10 +143,11 @@ class EntryWriter:
             lines += self.plain_checks()
         return lines + self.narrowed_results() + self.call(prepared)
 
+    def is_anytime(self):
+        return bool(self.entry.notes & {"anytime", "free"})
+
     def opening(self):
-        kind = "Entry"
-        if self.entry.notes & {"anytime", "free"}:
-            kind = "AnytimeEntry"
+        kind = "AnytimeEntry" if self.is_anytime() else "Entry"
         opening = f"    {kind} entry(calls::{self.procedure.name});"
         if kind == "Entry" and checks.of_files(self.procedure):
             opening += "\n    entry.of_files();"
@@ -246,9 +247,10 @@ class EntryWriter:
             if parameter.name != "...":
                 arguments += core_argument(
                     self.entry, self.procedure, parameter, base, large, prepared)
-        runner = "run"
-        if self.entry.notes & {"no-lock", "free"}:
-            runner = "run_unlocked"
+        runner = "run(" if self.is_anytime() else f"run(calls::{self.procedure.name}, "
+        locks = not self.entry.notes & {"no-lock", "free"}
+        if not locks:
+            runner = "run_unlocked("
         kept = self.kept(plan)
         if kept and "*op_" in arguments:
             arguments[arguments.index("*op_")] = "operation"
@@ -265,14 +267,14 @@ class EntryWriter:
         if freed is not None:
             after.append(f"*{freed[0]} = {freed[1]};")
         measured = ""
-        if self.entry.chapter.endswith("collectives") and runner == "run":
+        if self.entry.chapter.endswith("collectives") and locks:
             measured = collectives.measures(self.procedure)
         measure = f", [&] {{ {measured} }}" if measured else ""
         if kept:
-            return ["    return entry.run([&] {", *kept, f"        return {call};", f"    }}{measure});"]
+            return [f"    return entry.{runner}[&] {{", *kept, f"        return {call};", f"    }}{measure});"]
         if not after:
-            return [f"    return entry.{runner}([&] {{ return {call}; }}{measure});"]
-        lines = [f"    return entry.{runner}([&] {{", f"        Error error = {call};"]
+            return [f"    return entry.{runner}[&] {{ return {call}; }}{measure});"]
+        lines = [f"    return entry.{runner}[&] {{", f"        Error error = {call};"]
         for step in after:
             lines += ["        if (!error) {", f"            {step}", "        }"]
         return lines + ["        return error;", "    });"]

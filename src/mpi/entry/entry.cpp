@@ -61,15 +61,15 @@ int Entry::failed(Error error) {
 }
 
 int Entry::refuse(io::File& file, io::File::Call call) {
-    return run([&] { return file.refuse(call, std::exchange(error_, Error())); });
+    return run(call_, [&] { return file.refuse(call, std::exchange(error_, Error())); });
 }
 
 int Entry::refuse_open(comm::Communicator& comm) {
-    return run([&] { return refuse_file_open(context, comm, std::exchange(error_, Error())); });
+    return run(call_, [&] { return refuse_file_open(context, comm, std::exchange(error_, Error())); });
 }
 
 int Entry::refuse_window(comm::Communicator& comm) {
-    return run([&] { return refuse_new_window(context, comm, std::exchange(error_, Error())); });
+    return run(call_, [&] { return refuse_new_window(context, comm, std::exchange(error_, Error())); });
 }
 
 int AnytimeEntry::failed(Error error) {

@@ -4,7 +4,7 @@
 // An entry point reads
 //     Entry entry(calls::MPI_Send);
 //     if (!entry.find("comm", comm, comm_) || !entry.count("count", count) || …) return
-//     entry.refuse(); return entry.run([&] { return send(entry.context, …); });
+//     entry.refuse(); return entry.run(calls::MPI_Send, [&] { return send(entry.context, …); });
 // Each check is a comparison or a table look-up; what a failed one says is made out of line, in
 // entry.cpp. The communicator is looked up first: later failures belong to it.
 // Thread rule: one per call, on its stack.
@@ -245,21 +245,21 @@ class Entry : public PlainChecks {
     // …of a procedure that makes a window.
     [[gnu::cold]] int refuse_window(comm::Communicator& comm);
 
-    // Calls the core under the rank's lock.
+    // Calls the core under the rank's lock. `call` is call_, as a constant: a member would be loaded.
     template <typename Core>
-    int run(Core core) {
-        return run(core, [] {});
+    int run(std::uint32_t call, Core core) {
+        return run(call, core, [] {});
     }
 
     // …of a collective operation: measure() calls measured(), and is called for a profile only.
     template <typename Core, typename Measure>
-    int run(Core core, Measure measure) {
+    int run(std::uint32_t call, Core core, Measure measure) {
         if (context.rank.lock.guarded()) [[unlikely]] {
             if (enter()) {
                 measure();
             }
         }
-        context.messages.current_call = call_;
+        context.messages.current_call = call;
         Error error;
         try {
             error = core();
@@ -303,9 +303,9 @@ class Entry : public PlainChecks {
     std::uint64_t sum_for(Peers peers, BytesFor bytes_for) const;
 
     // The begin, which tells whether there is a profile, and the end of a call of a rank whose lock
-    // is guarded. (Cold: calls of other ranks then keep no register for them.)
-    [[gnu::cold, gnu::noinline]] bool enter();
-    [[gnu::cold, gnu::noinline]] void leave();
+    // is guarded. (Not cold: gcc would move the end of all calls there.)
+    [[gnu::noinline]] bool enter();
+    [[gnu::noinline]] void leave();
 
     [[gnu::cold, gnu::noinline]] int failed(Error error);
     [[gnu::cold, gnu::noinline]] int failed_under_lock(Error error);

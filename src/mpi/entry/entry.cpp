@@ -65,11 +65,13 @@ int Entry::refuse(io::File& file, io::File::Call call) {
 }
 
 int Entry::refuse_open(comm::Communicator& comm) {
-    return run(call_, [&] { return refuse_file_open(context, comm, std::exchange(error_, Error())); });
+    return run(call_,
+               [&] { return refuse_file_open(context, comm, std::exchange(error_, Error())); });
 }
 
 int Entry::refuse_window(comm::Communicator& comm) {
-    return run(call_, [&] { return refuse_new_window(context, comm, std::exchange(error_, Error())); });
+    return run(call_,
+               [&] { return refuse_new_window(context, comm, std::exchange(error_, Error())); });
 }
 
 int AnytimeEntry::failed(Error error) {

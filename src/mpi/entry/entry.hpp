@@ -245,7 +245,8 @@ class Entry : public PlainChecks {
     // …of a procedure that makes a window.
     [[gnu::cold]] int refuse_window(comm::Communicator& comm);
 
-    // Calls the core under the rank's lock. `call` is call_, as a constant: a member would be loaded.
+    // Calls the core under the rank's lock. `call` is call_, as a constant: a member would be
+    // loaded.
     template <typename Core>
     int run(std::uint32_t call, Core core) {
         return run(call, core, [] {});

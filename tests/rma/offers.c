@@ -1,6 +1,6 @@
-/* A target that waits in MPI does accumulate operations and writes of many pieces itself, sooner than
-   the kernel. Here the kernel refuses all writes to other processes, so whatever succeeds was done
-   by the target. Offers are taken back soon, so there may be many tries. */
+/* A target that waits in MPI does accumulate operations and writes of many pieces itself, sooner
+   than the kernel. Here the kernel refuses all writes to other processes, so whatever succeeds was
+   done by the target. Offers are taken back soon, so there may be many tries. */
 #include "window.h"
 
 #include <errno.h>

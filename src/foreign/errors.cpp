@@ -28,9 +28,7 @@ int core_added(int code) {
     return core_last_code + 1 + (high << 13 | (code & (added_bit - 1)));
 }
 
-} // namespace
-
-int foreign_failure(int code) {
+int translated(int code) {
     if (code >= failure_bit || code < 0) {
         return code;
     }
@@ -38,6 +36,14 @@ int foreign_failure(int code) {
         return added_above ? foreign_added(code) : code;
     }
     return foreign_error_class(code);
+}
+
+} // namespace
+
+int foreign_failure(int code) {
+    const int failure = translated(code);
+    throw_awaited_exception(failure);
+    return failure;
 }
 
 int core_error(int code) {

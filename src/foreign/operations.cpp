@@ -22,7 +22,7 @@ WARREN_FOREIGN(int, Op_create, (UserFunction * user_fn, int commute, Op* op)) {
     const int code =
         core.Op_create(reinterpret_cast<MPI_User_function*>(user_fn), commute, op_.data());
     if (op_.made()) {
-        hooks.adapt_op(*op_.data(), call_user_function);
+        hooks.adapt_op(*op_.data(), call_user_function, nullptr);
     }
     return foreign_error(code);
 }
@@ -32,7 +32,7 @@ WARREN_FOREIGN(int, Op_create_c, (UserFunction * user_fn, int commute, Op* op)) 
     const int code =
         core.Op_create_c(reinterpret_cast<MPI_User_function_c*>(user_fn), commute, op_.data());
     if (op_.made()) {
-        hooks.adapt_op(*op_.data(), call_user_function);
+        hooks.adapt_op(*op_.data(), call_user_function, nullptr);
     }
     return foreign_error(code);
 }

@@ -84,7 +84,7 @@ WARREN_FORTRAN(op_create, OP_CREATE, (OpFunction * function, int* commute, int* 
     const int code =
         core.Op_create(reinterpret_cast<MPI_User_function*>(function), *commute != 0, &made);
     if (code == MPI_SUCCESS) {
-        hooks.adapt_op(made, call_fortran_op);
+        hooks.adapt_op(made, call_fortran_op, nullptr);
         *op = integer::Op::to(handle::Op::foreign(made));
     }
     finish(ierror, foreign_error(code));

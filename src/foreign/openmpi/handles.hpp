@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "base/handle_table.hpp"
+#include "classes.hpp"
 #include "mpi.h"
 #include "numbers.hpp"
 #include "predefined.hpp"
@@ -63,7 +64,14 @@ using File = PointerHandle<MPI_File, foreign::File, 280>;
 using Session = PointerHandle<MPI_Session, foreign::Session, 288>;
 using Message = PointerHandle<MPI_Message, foreign::Message, 296>;
 using Info = PointerHandle<MPI_Info, foreign::Info, 304>;
-using Errhandler = PointerHandle<MPI_Errhandler, foreign::Errhandler, 320>;
+struct Errhandler : PointerHandle<MPI_Errhandler, foreign::Errhandler, 320> {
+    static Core core(Foreign handle) {
+        const Core found = PointerHandle::core(handle);
+        return reinterpret_cast<std::uintptr_t>(found) != invalid_handle
+                   ? found
+                   : ompi_warren_class_handler(handle);
+    }
+};
 using Request = PointerHandle<MPI_Request, foreign::Request, 384>;
 using Datatype = PointerHandle<MPI_Datatype, foreign::Datatype, 512>;
 using Op = PointerHandle<MPI_Op, foreign::Op, 32>;
@@ -83,6 +91,11 @@ inline MPI_T_pvar_handle core_variable_handle(MPI_T_pvar_handle handle) {
 
 inline void* foreign_buffer(void* buffer) {
     return buffer;
+}
+
+// Throws if MPI::ERRORS_THROW_EXCEPTIONS has been called for the failure `code`, the ABI's.
+inline void throw_awaited_exception(int code) {
+    ompi_warren_throw_awaited(code);
 }
 
 } // namespace warren::foreign

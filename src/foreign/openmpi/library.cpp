@@ -26,12 +26,6 @@ int* MPI_F_STATUSES_IGNORE = nullptr;
 void* MPI_F08_STATUS_IGNORE = ignored_status;
 void* MPI_F08_STATUSES_IGNORE = ignored_status;
 
-// Open MPI's library of C++ classes, libmpi_cxx.so.40, refers to these when it is loaded. Many
-// programs link to it without a call, because mpi.h of version 4 defines the classes.
-int ompi_errcode_intern_lastused = 0;
-warren::foreign::PredefinedObject<256> ompi_errcodes_intern;
-warren::foreign::PredefinedObject<256> ompi_registered_datareps;
-
 #define WARREN_DEFINE_FUNCTIONS(owner)                                                             \
     int OMPI_C_MPI_##owner##NULL_COPY_FN(void*, int, void*, void*, void**, int* wanted) {          \
         *wanted = 0;                                                                               \

@@ -12,12 +12,10 @@ namespace warren::mpi {
 
 namespace {
 
-void adapt_op(MPI_Op handle, coll::Op::Adapter adapter) {
+coll::Op::Function adapt_op(MPI_Op handle, coll::Op::Adapter adapter, coll::Op::Function function) {
     Context* context = process_context();
     coll::Op* op = context != nullptr ? context->operations.find(handle) : nullptr;
-    if (op != nullptr && !op->predefined()) {
-        op->adapt(adapter);
-    }
+    return op != nullptr && !op->predefined() ? op->adapt(adapter, function) : nullptr;
 }
 
 void adapt_errhandler(MPI_Errhandler handle, comm::ErrorHandler::Adapter adapter) {

@@ -22,7 +22,9 @@ struct SectionCopy {
 
 struct ForeignHooks {
     // An object that has just been made gets the adapter that calls its function.
-    void (*adapt_op)(MPI_Op op, coll::Op::Adapter adapter);
+    // adapt_op: null leaves the operation's function as it is; the one before is returned.
+    coll::Op::Function (*adapt_op)(MPI_Op op, coll::Op::Adapter adapter,
+                                   coll::Op::Function function);
     void (*adapt_errhandler)(MPI_Errhandler errhandler, comm::ErrorHandler::Adapter adapter);
     void (*adapt_keyval)(int keyval, comm::AttributeOwner owner,
                          comm::Keyval::CopyAdapter copy_adapter,

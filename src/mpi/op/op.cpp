@@ -74,6 +74,22 @@ OpKind kind_of(std::uintptr_t handle) {
 
 } // namespace
 
+Op::Function Op::adapt(Adapter adapter, Function function) {
+    adapter_ = adapter;
+    if (large_function_ != nullptr) {
+        const auto before = reinterpret_cast<Function>(large_function_);
+        if (function != nullptr) {
+            large_function_ = reinterpret_cast<MPI_User_function_c*>(function);
+        }
+        return before;
+    }
+    const auto before = reinterpret_cast<Function>(function_);
+    if (function != nullptr) {
+        function_ = reinterpret_cast<MPI_User_function*>(function);
+    }
+    return before;
+}
+
 Error Op::check(const datatype::Datatype& type) const {
     if (kind_ == OpKind::user) {
         return {};

@@ -55,7 +55,8 @@ class Op {
     using Function = void (*)();
     using Adapter = void (*)(Function function, void* in, void* inout, void* count,
                              MPI_Datatype type);
-    void adapt(Adapter adapter) { adapter_ = adapter; }
+    // The adapter gets `function` in place of the program's, which is returned, if it isn't null.
+    Function adapt(Adapter adapter, Function function = nullptr);
 
     OpKind kind() const { return kind_; }
     bool predefined() const { return kind_ != OpKind::user; }

@@ -53,11 +53,12 @@ WARREN_FORTRAN_SECTIONS(op_create_c, f08,
     MPI_Op made = MPI_OP_NULL;
     const int code = core.Op_create_c(function, *commute != 0, &made);
     if (code == MPI_SUCCESS) {
-        hooks.adapt_op(made, [](coll::Op::Function user, void* in, void* inout, void* count,
-                                MPI_Datatype type) {
+        const auto call = [](coll::Op::Function user, void* in, void* inout, void* count,
+                             MPI_Datatype type) {
             int number = integer::Type::to(type);
             reinterpret_cast<void (*)(void*, void*, void*, int*)>(user)(in, inout, count, &number);
-        });
+        };
+        hooks.adapt_op(made, call, nullptr);
         *op = integer::Op::to(made);
     }
     finish(ierror, code);

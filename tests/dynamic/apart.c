@@ -5,9 +5,11 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,16 +57,35 @@ static void* refuse_late(void* socket) {
     return NULL;
 }
 
+static void ignore(int number) {
+    (void)number;
+}
+
+/* Interrupts system calls of the main thread, or no longer. */
+static void interrupt_each(int microseconds) {
+    const struct sigaction action = {.sa_handler = ignore};
+    const struct itimerval timer = {{0, microseconds}, {0, microseconds}};
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &timer, NULL);
+}
+
 /* The refusal comes after this side has given up. */
-static void check_late_refusal(void) {
+static void check_late_refusal(int interrupted) {
+    sigset_t alarms, former;
     int ends[2];
     char byte = 0;
     pthread_t other;
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "socket");
     setenv("WARREN_CONNECT_TIMEOUT", "0.05", 1);
     CHECK(write(ends[1], &word, sizeof word) == sizeof word, "socket");
+    sigemptyset(&alarms);
+    sigaddset(&alarms, SIGALRM);
+    pthread_sigmask(SIG_BLOCK, &alarms, &former);
     pthread_create(&other, NULL, refuse_late, &ends[1]);
+    pthread_sigmask(SIG_SETMASK, &former, NULL);
+    interrupt_each(interrupted ? 20000 : 0);
     const int found = join_class(ends[0]);
+    interrupt_each(0);
     CHECK(found == MPI_ERR_PORT, "class %d", found);
     pthread_join(other, NULL);
     CHECK(recv(ends[0], &byte, 1, MSG_DONTWAIT) == -1, "%d was left in the socket", byte);
@@ -105,7 +126,8 @@ int main(void) {
     /* The child is there, or has skipped: it writes its first word only after unshare(). */
     if (recv(ends[0], &byte, 1, MSG_PEEK) == 1) {
         check_joins(ends[0]);
-        check_late_refusal();
+        check_late_refusal(0);
+        check_late_refusal(1);
         check_stranger();
         MPI_Finalize();
     }

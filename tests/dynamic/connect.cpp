@@ -197,8 +197,18 @@ void join() {
         return;
     }
     const int socket = join_by_socket("dynamic.join." + std::to_string(pid));
+    // Rank 1 comes when its message has been taken, which rank 0 does in the call.
+    int taken = -1;
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (rank == 0) {
+        MPI_Irecv(&taken, 1, MPI_INT, 1, 1, MPI_COMM_WORLD, &request);
+    } else {
+        MPI_Ssend(&rank, 1, MPI_INT, 0, 1, MPI_COMM_WORLD);
+    }
     MPI_Comm inter;
     EXPECT(MPI_Comm_join(socket, &inter) == MPI_SUCCESS);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    EXPECT(taken == 1 || rank == 1);
     int other = -1;
     MPI_Sendrecv(&rank, 1, MPI_INT, 0, 0, &other, 1, MPI_INT, 0, 0, inter, MPI_STATUS_IGNORE);
     EXPECT(other == 1 - rank);

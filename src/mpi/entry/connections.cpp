@@ -1,5 +1,6 @@
 // Connections between worlds (MPI chapter 11.4 and 11.5): ports, accept, connect and join.
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -177,11 +178,11 @@ constexpr std::uint64_t join_magic = 0x316e696f4a727261; // "arrJoin1"
 // A side writes it that can't join, or that can't reach the other side's port.
 constexpr std::uint64_t join_refusal = 0x306e696f4a727261; // "arrJoin0"
 
-// How often a side that waits at its port looks into the socket, where a refusal would come.
+// How often a side looks into the socket at least: while it waits at its port, for a refusal.
 constexpr std::uint64_t join_look_ns = 20'000'000;
 // How long a side that has given up waits for the refusal of the other one, whose call ends when it
 // finds the port closed.
-constexpr int refusal_patience_ms = 2'000;
+constexpr std::uint64_t refusal_patience_ns = 2'000'000'000;
 
 // The other side's end is an error and no signal.
 ssize_t send_to(int fd, const void* data, std::size_t bytes) {
@@ -189,32 +190,46 @@ ssize_t send_to(int fd, const void* data, std::size_t bytes) {
     return done < 0 && errno == ENOTSOCK ? write(fd, data, bytes) : done;
 }
 
-// Waits until something can be read, or written. (A socket that does not block is waited for, too.)
-bool await(int fd, short event, int timeout_ms) {
+// A number that is no descriptor counts as ready: the call then says so. poll() skips negative
+// ones.
+bool is_ready(int fd, short event) {
     pollfd polled = {.fd = fd, .events = event, .revents = 0};
-    return poll(&polled, 1, timeout_ms) > 0;
+    return fd < 0 || poll(&polled, 1, 0) > 0;
 }
 
-// Other threads of the rank go on meanwhile: one of them may be the other side.
+// Waits until something can be read, or written; false: not before the time `limit`, ns; 0: there
+// is none. (A socket that does not block is waited for, too.) Messages and other threads of the
+// rank go on meanwhile: one of them may be the other side, or what that waits for.
+bool await(Context& context, int fd, short event, std::uint64_t limit) {
+    std::uint64_t pause_ns = shortest_pause_ns;
+    while (!is_ready(fd, event)) {
+        if (limit != 0 && monotonic_ns() >= limit) {
+            return false;
+        }
+        pause_between_attempts(context, pause_ns);
+        pause_ns = std::min(2 * pause_ns, join_look_ns);
+    }
+    return true;
+}
+
 Error move_all(Context& context, int fd, void* data, std::size_t bytes, bool writes) {
-    context.rank.lock.unlock();
+    constexpr std::uint64_t no_limit = 0;
     auto* at = static_cast<char*>(data);
-    Error error;
-    while (bytes > 0 && !error) {
+    while (bytes > 0) {
+        await(context, fd, writes ? POLLOUT : POLLIN, no_limit);
+        context.rank.lock.unlock();
         const ssize_t done = writes ? send_to(fd, at, bytes) : read(fd, at, bytes);
+        const int reason = errno;
+        context.rank.lock.lock();
         if (done > 0) {
             at += done;
             bytes -= static_cast<std::size_t>(done);
-        } else if (done < 0 && errno == EAGAIN) {
-            constexpr int no_limit = -1;
-            await(fd, writes ? POLLOUT : POLLIN, no_limit);
-        } else if (done == 0 || errno != EINTR) {
-            error = fail(MPI_ERR_ARG, "fd = %d: %s", fd,
-                         done == 0 ? "the other side has closed the socket" : std::strerror(errno));
+        } else if (done == 0 || (reason != EINTR && reason != EAGAIN)) {
+            return fail(MPI_ERR_ARG, "fd = %d: %s", fd,
+                        done == 0 ? "the other side has closed the socket" : std::strerror(reason));
         }
     }
-    context.rank.lock.lock();
-    return error;
+    return {};
 }
 
 // One side's part of MPI_Comm_join.
@@ -266,10 +281,7 @@ Error read_refusal(Context& context, const Joining& joining) {
 // after the call.
 void leave_port(Context& context, const Joining& joining) {
     context.ports.close(joining.own.number);
-    context.rank.lock.unlock();
-    const bool refused = await(joining.fd, POLLIN, refusal_patience_ms);
-    context.rank.lock.lock();
-    if (refused) {
+    if (await(context, joining.fd, POLLIN, monotonic_ns() + refusal_patience_ns)) {
         read_refusal(context, joining).drop();
     }
 }
@@ -298,7 +310,7 @@ Error accept_joining(Context& context, void* arguments, Meeting& found) {
                         static_cast<double>(patience_ns) * 1e-9);
         }
         // Nothing of the program's can be here: the other side leaves its call after it has come.
-        if (await(joining.fd, POLLIN, 0)) {
+        if (is_ready(joining.fd, POLLIN)) {
             return read_refusal(context, joining);
         }
     }

@@ -121,6 +121,16 @@ int neighbours_out(MPI_Comm comm) {
                : 0;
 }
 
+bool has_representation(const char* name, const void* extra_state) {
+    Context* context = process_context();
+    if (context == nullptr || name == nullptr) {
+        return false;
+    }
+    const std::lock_guard lock(context->rank.lock);
+    const io::Representation* found = context->representations.find(name);
+    return found != nullptr && found->extra_state == extra_state;
+}
+
 } // namespace
 
 } // namespace warren::mpi
@@ -130,4 +140,4 @@ extern "C" __attribute__((
     warren::mpi::adapt_op,      warren::mpi::adapt_errhandler, warren::mpi::adapt_keyval,
     warren::mpi::make_number,   warren::mpi::free_number,      warren::mpi::number_at,
     warren::mpi::adapt_event,   warren::mpi::hold_copy,        warren::mpi::peers,
-    warren::mpi::neighbours_in, warren::mpi::neighbours_out};
+    warren::mpi::neighbours_in, warren::mpi::neighbours_out,   warren::mpi::has_representation};

@@ -49,6 +49,10 @@ struct ForeignHooks {
     int (*peers)(MPI_Comm comm);
     int (*neighbours_in)(MPI_Comm comm);
     int (*neighbours_out)(MPI_Comm comm);
+
+    // Whether a data representation has been registered with this state: MPI_Register_datarep has
+    // succeeded, whatever an error handler has made of its code.
+    bool (*has_representation)(const char* name, const void* extra_state);
 };
 
 } // namespace warren::mpi

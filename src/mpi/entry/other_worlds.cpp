@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <unistd.h>
 
 #include "base/futex.hpp"
 #include "mpi/calls.hpp"
@@ -90,9 +91,14 @@ Error reach_endpoint(Context& context, std::uint32_t endpoint, std::uint64_t lim
 
 } // namespace
 
-void pause_between_attempts(Context& context) {
-    constexpr std::uint64_t pause_ns = 1'000'000;
-    wait_with_limit(context, end_of(pause_ns), [] { return false; });
+void pause_between_attempts(Context& context, std::uint64_t pause_ns) {
+    if (message::OtherWorlds::bridge(context.messages) != nullptr) {
+        wait_with_limit(context, end_of(pause_ns), [] { return false; });
+        return;
+    }
+    context.rank.lock.unlock();
+    usleep(static_cast<useconds_t>(pause_ns / 1'000));
+    context.rank.lock.lock();
 }
 
 std::vector<node::ProcessName> names_of(const Context& context,

@@ -48,8 +48,10 @@ Error accept_at(Context& context, std::uint64_t port, std::uint64_t patience_ns,
 bool accept_first(Context& context, std::uint64_t port, std::uint64_t limit, Meeting& found);
 Error knock_at(Context& context, const PortName& port, std::uint64_t patience_ns, Meeting& found);
 
-// A millisecond between attempts that others' work may delay. Messages and other threads go on.
-void pause_between_attempts(Context& context);
+// A pause between attempts that others' work may delay. Messages and other threads go on; without a
+// way to other worlds only the latter.
+constexpr std::uint64_t shortest_pause_ns = 1'000'000;
+void pause_between_attempts(Context& context, std::uint64_t pause_ns = shortest_pause_ns);
 
 // In MPI_Init of a spawned world: connects to the process that has spawned it. All ranks.
 Error meet_parent(Context& context);

@@ -55,6 +55,11 @@ void JobStart::describe_programs(HostPlan& plan) {
                             "', not in each of them (it is when the program is linked to it, or "
                             "with --ranks processes)");
         }
+        for (const std::string& library : preloaded.recorders) {
+            job_.report.explain("LD_PRELOAD: " + library +
+                                " replaces malloc, mmap or pthread_create: all ranks of '" +
+                                program.name() + "' share one copy of it");
+        }
         plan.programs.push_back({program.path(), program.directory(), strings(program.arguments()),
                                  strings(program.environment()),
                                  plan_.own_allocators[plan.programs.size()],

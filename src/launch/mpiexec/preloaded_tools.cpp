@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "image/libraries.hpp"
+#include "launch/mpiexec/scoped_variable.hpp"
 
 namespace warren::launch {
 
@@ -38,13 +39,28 @@ Kind kind_of(const image::ElfFile& file) {
     return !has_mpi ? Kind::none : is_recorder ? Kind::tool_of_process : Kind::tool;
 }
 
+// The last value of a variable in an environment; empty: it has none.
+const char* value_of(char* const* environment, std::string_view name) {
+    const char* value = "";
+    for (; *environment != nullptr; ++environment) {
+        const std::string_view entry = *environment;
+        if (entry.starts_with(name) && entry.substr(name.size()).starts_with('=')) {
+            value = *environment + name.size() + 1;
+        }
+    }
+    return value;
+}
+
 // The file that the system's loader would take; null: none that can be read.
-image::FilePointer find_preloaded(const std::string& name, const ResolvedProgram& into) {
+image::FilePointer find_preloaded(const std::string& name, char* const* environment,
+                                  const ResolvedProgram& into) {
     image::FilePointer file;
     Error error;
     if (name.find('/') != std::string::npos) {
         error = image::open_file(std::filesystem::path(into.directory()) / name, file);
     } else {
+        // The search reads mpiexec's own environment.
+        const ScopedVariable folders("LD_LIBRARY_PATH", value_of(environment, "LD_LIBRARY_PATH"));
         image::FilePointer user;
         error = image::open_file(into.full_path(), user);
         if (!error) {
@@ -59,13 +75,7 @@ image::FilePointer find_preloaded(const std::string& name, const ResolvedProgram
 } // namespace
 
 PreloadedLibraries preloaded_libraries(char* const* environment, const ResolvedProgram& into) {
-    constexpr std::string_view variable = "LD_PRELOAD=";
-    std::string_view list;
-    for (; *environment != nullptr; ++environment) {
-        if (std::string_view(*environment).starts_with(variable)) {
-            list = std::string_view(*environment).substr(variable.size());
-        }
-    }
+    const std::string_view list = value_of(environment, "LD_PRELOAD");
     PreloadedLibraries found;
     for (std::size_t begin = 0; begin < list.size();) {
         const std::size_t end = std::min(list.find_first_of(" :", begin), list.size());
@@ -74,7 +84,7 @@ PreloadedLibraries preloaded_libraries(char* const* environment, const ResolvedP
         if (name.empty()) {
             continue;
         }
-        const image::FilePointer file = find_preloaded(name, into);
+        const image::FilePointer file = find_preloaded(name, environment, into);
         const Kind kind = file != nullptr ? kind_of(*file) : Kind::none;
         if (kind == Kind::tool) {
             found.tools.push_back(std::filesystem::absolute(file->path()));
@@ -83,6 +93,9 @@ PreloadedLibraries preloaded_libraries(char* const* environment, const ResolvedP
         found.of_process.push_back(name);
         if (file != nullptr && kind == Kind::none) { // (Of others the system's loader complains.)
             found.without_mpi.push_back(name);
+        }
+        if (kind == Kind::tool_of_process) {
+            found.recorders.push_back(name);
         }
     }
     return found;

@@ -4,7 +4,7 @@
 //
 // Other preloaded libraries (allocators, MPI libraries themselves, recorders that replace functions
 // of the C library as well) are the process's.
-// Thread rule: any thread.
+// Thread rule: mpiexec's only thread: LD_LIBRARY_PATH is the environment's meanwhile.
 #pragma once
 
 #include <string>
@@ -18,6 +18,7 @@ struct PreloadedLibraries {
     std::vector<std::string> tools;       // paths, in their order
     std::vector<std::string> of_process;  // the others, as written
     std::vector<std::string> without_mpi; // those of them that have no MPI procedures
+    std::vector<std::string> recorders;   // those that have, and replace functions of the C library
 };
 
 // Those of an environment; `into` is what they are loaded into.

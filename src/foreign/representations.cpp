@@ -59,7 +59,7 @@ int register_representation(Register register_core, const char* datarep,
         register_core(datarep, functions.read != nullptr ? Registered::call_read : nullptr,
                       functions.write != nullptr ? Registered::call_write : nullptr,
                       functions.extent != nullptr ? Registered::call_extent : nullptr, made.get());
-    if (code == MPI_SUCCESS) { // or so an error handler says, whose failed calls leave some bytes
+    if (hooks.has_representation(datarep, made.get())) {
         Registered* const kept = made.release(); // the representation's
         kept->before = Registered::last.load(std::memory_order_relaxed);
         while (!Registered::last.compare_exchange_weak(kept->before, kept)) {

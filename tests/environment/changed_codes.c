@@ -2,6 +2,8 @@
    stored, on communicators, windows, files and sessions. */
 #include "../point_to_point/check.h"
 
+#include <malloc.h>
+
 static int replacement; /* what the handlers store */
 static int seen;        /* the class of what they were given */
 
@@ -65,14 +67,36 @@ static int fail_session(void) {
     return MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 99, &length, name);
 }
 
+static int extent(MPI_Datatype type, MPI_Aint* bytes, void* state) {
+    (void)type, (void)state;
+    *bytes = 1;
+    return MPI_SUCCESS;
+}
+static int fail_representation(void) {
+    return MPI_Register_datarep("native", NULL, NULL, extent, NULL);
+}
+
 static const struct {
     const char* name;
     int (*call)(void);
     int error_class;
-} calls[] = {
-    {"communicator", fail_comm, MPI_ERR_RANK},    {"request", fail_request, MPI_ERR_TRUNCATE},
-    {"all requests", fail_all, MPI_ERR_TRUNCATE}, {"window", fail_window, MPI_ERR_RANK},
-    {"file", fail_open, MPI_ERR_NO_SUCH_FILE},    {"session", fail_session, MPI_ERR_ARG}};
+} calls[] = {{"communicator", fail_comm, MPI_ERR_RANK},
+             {"request", fail_request, MPI_ERR_TRUNCATE},
+             {"all requests", fail_all, MPI_ERR_TRUNCATE},
+             {"window", fail_window, MPI_ERR_RANK},
+             {"file", fail_open, MPI_ERR_NO_SUCH_FILE},
+             {"session", fail_session, MPI_ERR_ARG},
+             {"representation", fail_representation, MPI_ERR_DUP_DATAREP}};
+
+/* A call that has failed keeps nothing, even if it returns MPI_SUCCESS. */
+static void check_memory(void) {
+    replacement = MPI_SUCCESS;
+    const size_t before = mallinfo2().uordblks;
+    for (int i = 0; i < 20000; i++)
+        CHECK(fail_representation() == MPI_SUCCESS, "call %d", i);
+    const size_t after = mallinfo2().uordblks;
+    CHECK(after < before + 100000, "%zu bytes were %zu before", after, before);
+}
 
 int main(int argc, char** argv) {
     int added_class, added;
@@ -104,6 +128,7 @@ int main(int argc, char** argv) {
         }
     }
 
+    check_memory();
     MPI_Session_finalize(&session);
     MPI_Win_free(&window);
     MPI_Comm_free(&comm);

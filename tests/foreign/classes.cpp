@@ -1,6 +1,6 @@
-// What libmpi_cxx.so.40, Open MPI's library of C++ classes, calls of libmpi.so.40 beside the
-// standard's procedures. The program stands for that library: it has its functions, with its
-// layouts of classes.
+// Open MPI's library of C++ classes, libmpi_cxx.so.40, calls functions of libmpi.so.40 that the
+// standard lacks. The program stands for that library: it has its functions, with its layouts of
+// classes.
 #include <mpi.h>
 
 #include <cstdio>
@@ -45,7 +45,9 @@ class Comm {
         using Comm::Comm;                                                                          \
         int kind() const override;                                                                 \
     };                                                                                             \
-    int name::kind() const { return number; }
+    int name::kind() const {                                                                       \
+        return number;                                                                             \
+    }
 KIND_OF_COMM(Intracomm, 1)
 KIND_OF_COMM(Intercomm, 2)
 KIND_OF_COMM(Cartcomm, 3)
@@ -209,8 +211,8 @@ void handle_file(MPI_File, int* code) {
 }
 
 void error_handlers() {
-    auto handler =
-        static_cast<MPI_Errhandler>(ompi_errhandler_create(1, reinterpret_cast<void (*)()>(handle), 1));
+    auto handler = static_cast<MPI_Errhandler>(
+        ompi_errhandler_create(1, reinterpret_cast<void (*)()>(handle), 1));
     std::memset(static_cast<void*>(handler), 1, 0x90); // as the library writes into it
     MPI_Comm comm;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);

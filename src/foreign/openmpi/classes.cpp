@@ -1,6 +1,7 @@
-// What libmpi_cxx.so.40, Open MPI's library of MPI 2's C++ classes (MPI::Intracomm and others),
-// needs of libmpi.so.40 beside the standard's procedures. Only functions of the program that take
-// or return such classes come here; all else of that library calls the standard's procedures.
+// Calls of libmpi_cxx.so.40, Open MPI's library of MPI 2's C++ classes (MPI::Intracomm and others),
+// that the standard doesn't have. That library calls them for functions of the program that take
+// such classes: of operations, keys and error handlers. All else is done by the standard's
+// procedures.
 //
 // The layouts are those of Open MPI 4.0 and 4.1, the last that have the classes: an object is its
 // table of virtual functions and the handle.
@@ -104,7 +105,7 @@ ClassComm class_of(MPI_Comm comm) {
     if (inter == 0) {
         core.Topo_test(comm, &topology);
     }
-    void* const* table = inter != 0                 ? _ZTVN3MPI9IntercommE
+    void* const* table = inter != 0              ? _ZTVN3MPI9IntercommE
                          : topology == MPI_CART  ? _ZTVN3MPI8CartcommE
                          : topology == MPI_GRAPH ? _ZTVN3MPI9GraphcommE
                                                  : _ZTVN3MPI9IntracommE;
@@ -250,8 +251,7 @@ void* ompi_errhandler_create(int type, void (*function)(void*, int*, ...), int) 
     }
     if (type == 1) {
         handler->core = class_handler<handle::Comm, ompi_mpi_cxx_comm_errhandler_invoke>(
-            core.Comm_create_errhandler,
-            reinterpret_cast<MPI_Comm_errhandler_function*>(function));
+            core.Comm_create_errhandler, reinterpret_cast<MPI_Comm_errhandler_function*>(function));
     } else if (type == 2) {
         handler->core = class_handler<handle::Win, ompi_mpi_cxx_win_errhandler_invoke>(
             core.Win_create_errhandler, reinterpret_cast<MPI_Win_errhandler_function*>(function));

@@ -1,5 +1,5 @@
-// Handles of error handlers that programs make by Open MPI's C++ classes (classes.cpp): addresses of
-// objects in memory. Thread rule: any thread.
+// Handles of error handlers that programs make by Open MPI's C++ classes (classes.cpp): addresses
+// of objects in memory. Thread rule: any thread.
 #pragma once
 
 #include "mpi.h"

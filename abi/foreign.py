@@ -83,7 +83,8 @@ MORE_OBJECTS = {"ompi_mpi_c_complex": "MPI_C_FLOAT_COMPLEX"}
 OBJECTS_OF_NOTHING = """ompi_mpi_lb ompi_mpi_ub ompi_mpi_2cplex ompi_mpi_2dblcplex ompi_mpi_ldblcplex
 ompi_mpi_short_float ompi_mpi_c_short_float_complex ompi_mpi_cxx_sfltcplex ompi_mpi_unavailable""".split()
 # An error handler of MPI 2's classes for C++: libmpi_cxx.so.40 needs its address.
-HANDLERS_OF_NOTHING = ["ompi_mpi_errors_throw_exceptions"]
+# An exception can't pass through the core, so failures end the job.
+CLASS_HANDLERS = {"ompi_mpi_errors_throw_exceptions": "MPI_ERRORS_ARE_FATAL"}
 
 
 @dataclass(frozen=True)

@@ -123,8 +123,8 @@ def openmpi_objects(abi):
         objects[name] = (abi.constants[constant].standard, foreign.OBJECT_BYTES["Datatype"])
     for name in foreign.OBJECTS_OF_NOTHING:
         objects[name] = ("invalid_handle", foreign.OBJECT_BYTES["Datatype"])
-    for name in foreign.HANDLERS_OF_NOTHING:
-        objects[name] = ("invalid_handle", foreign.OBJECT_BYTES["Errhandler"])
+    for name, handler in foreign.CLASS_HANDLERS.items():
+        objects[name] = (abi.constants[handler].standard, foreign.OBJECT_BYTES["Errhandler"])
     return objects
 
 

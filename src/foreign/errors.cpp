@@ -28,7 +28,9 @@ int core_added(int code) {
     return core_last_code + 1 + (high << 13 | (code & (added_bit - 1)));
 }
 
-int translated(int code) {
+} // namespace
+
+int foreign_failure(int code) {
     if (code >= failure_bit || code < 0) {
         return code;
     }
@@ -36,14 +38,6 @@ int translated(int code) {
         return added_above ? foreign_added(code) : code;
     }
     return foreign_error_class(code);
-}
-
-} // namespace
-
-int foreign_failure(int code) {
-    const int failure = translated(code);
-    throw_awaited_exception(failure);
-    return failure;
 }
 
 int core_error(int code) {

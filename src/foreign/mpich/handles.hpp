@@ -135,7 +135,4 @@ inline void* foreign_buffer(void* buffer) {
                                           : buffer;
 }
 
-// The ABI has no error handler that throws.
-inline void throw_awaited_exception(int) {}
-
 } // namespace warren::foreign

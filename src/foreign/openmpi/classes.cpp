@@ -63,7 +63,6 @@ int make_window_keyval(void* copy, void* remove, int* keyval,
 [[gnu::weak]] void ompi_mpi_cxx_comm_errhandler_invoke(Comm*, int*, const char*, void*);
 [[gnu::weak]] void ompi_mpi_cxx_win_errhandler_invoke(Win*, int*, const char*, void*);
 [[gnu::weak]] void ompi_mpi_cxx_file_errhandler_invoke(File*, int*, const char*, void*);
-[[gnu::weak]] void ompi_mpi_cxx_comm_throw_excptn_fctn(Comm*, int*, ...);
 [[gnu::weak]] extern void* const _ZTVN3MPI9IntracommE[];
 [[gnu::weak]] extern void* const _ZTVN3MPI9IntercommE[];
 [[gnu::weak]] extern void* const _ZTVN3MPI8CartcommE[];
@@ -154,33 +153,6 @@ int call_class_handler(comm::ErrorHandler::Function function, void* object, int 
     return error == before ? code : core_error(error);
 }
 
-// MPI::ERRORS_THROW_EXCEPTIONS, of communicators. An exception can't pass through the core, which
-// has a C++ run-time of its own. So it is thrown when the core's procedure has returned, by the
-// translation of its error code.
-thread_local bool throws = false;
-
-int await_throw(comm::ErrorHandler::Function, void*, int code) {
-    throws = true;
-    return code;
-}
-
-void unused_handler(MPI_Comm*, int*, ...) {}
-
-MPI_Errhandler throwing_handler() {
-    static std::atomic<MPI_Errhandler> made = MPI_ERRHANDLER_NULL;
-    MPI_Errhandler handler = made.load();
-    if (handler == MPI_ERRHANDLER_NULL && ompi_mpi_cxx_comm_throw_excptn_fctn != nullptr &&
-        core.Comm_create_errhandler(unused_handler, &handler) == MPI_SUCCESS) {
-        hooks.adapt_errhandler(handler, await_throw);
-        MPI_Errhandler other = MPI_ERRHANDLER_NULL;
-        if (!made.compare_exchange_strong(other, handler)) {
-            core.Errhandler_free(&handler);
-            handler = other;
-        }
-    }
-    return handler;
-}
-
 template <typename Kind, ClassInvoke<Kind>* invoke, typename Create, typename Function>
 MPI_Errhandler class_handler(Create create, Function* function) {
     MPI_Errhandler made = MPI_ERRHANDLER_NULL;
@@ -214,7 +186,9 @@ struct DatarepList {
 void ompi_op_set_cxx_callback(Op op, UserFunction* function) {
     const auto intercept = hooks.adapt_op(handle::Op::core(op), call_class_op,
                                           reinterpret_cast<warren::coll::Op::Function>(function));
-    op_intercept.store(reinterpret_cast<OpIntercept*>(intercept), std::memory_order_relaxed);
+    if (intercept != nullptr) { // null: MPI_Op_create has failed
+        op_intercept.store(reinterpret_cast<OpIntercept*>(intercept), std::memory_order_relaxed);
+    }
 }
 
 // `type`: 1 communicators, 2 datatypes, 3 windows. `classes`: the key's data, for communicators
@@ -277,18 +251,7 @@ int ompi_errhandler_invoke(void*, void* object, int, int code, const char*) {
     return code;
 }
 
-void ompi_warren_throw_awaited(int code) {
-    if (throws) {
-        throws = false;
-        Comm comm = nullptr; // which the library doesn't look at
-        ompi_mpi_cxx_comm_throw_excptn_fctn(&comm, &code);
-    }
-}
-
 MPI_Errhandler ompi_warren_class_handler(const void* handle) {
-    if (handle == &ompi_mpi_errors_throw_exceptions) {
-        return throwing_handler();
-    }
     for (const ClassHandler* its = handlers.load(); its != nullptr; its = its->next) {
         if (its->object == handle) {
             return its->core;

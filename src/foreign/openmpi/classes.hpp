@@ -4,9 +4,7 @@
 
 #include "mpi.h"
 
-// The core's handle of such an address, and of MPI::ERRORS_THROW_EXCEPTIONS; an invalid one of what
-// is none. It searches all that have been made.
+// The core's handle of such an address; an invalid one of what is none. It searches all that have
+// been made.
 extern "C" __attribute__((visibility("default"))) MPI_Errhandler
 ompi_warren_class_handler(const void* handle);
-
-extern "C" __attribute__((visibility("default"))) void ompi_warren_throw_awaited(int code);

@@ -93,9 +93,4 @@ inline void* foreign_buffer(void* buffer) {
     return buffer;
 }
 
-// Throws if MPI::ERRORS_THROW_EXCEPTIONS has been called for the failure `code`, the ABI's.
-inline void throw_awaited_exception(int code) {
-    ompi_warren_throw_awaited(code);
-}
-
 } // namespace warren::foreign

@@ -61,7 +61,4 @@ inline void* foreign_buffer(void* buffer) {
     return buffer;
 }
 
-// The ABI has no error handler that throws.
-inline void throw_awaited_exception(int) {}
-
 } // namespace warren::foreign

@@ -323,7 +323,7 @@ Error ProfilePage::open(const std::string& path) {
 }
 
 Error ProfilePage::write(const std::string& text) {
-    bool good = ftruncate(descriptor_, 0) == 0;
+    bool good = ftruncate(descriptor_, 0) == 0 || errno == EINVAL; // a pipe or a device
     for (std::size_t done = 0; good && done < text.size();) {
         const ssize_t wrote = ::write(descriptor_, text.data() + done, text.size() - done);
         good = wrote > 0 || (wrote < 0 && errno == EINTR);

@@ -62,7 +62,7 @@ const ProfileRecord& record_of(const node::Segment& segment, std::uint32_t rank)
 void read_row(ProfileReport& report, Collected& collected, std::uint32_t rank,
               const profile::Row& row) {
     const std::uint64_t key = row.key.load(std::memory_order_relaxed);
-    if (key == 0) {
+    if (key == 0 || row.calls.read() == 0) { // its first call is being counted
         return;
     }
     const std::string name = operation_of(profile::call_of(key));
@@ -217,7 +217,6 @@ double PairMatrix::most() const {
 
 ProfileReport read_profile(const node::Segment& segment) {
     ProfileReport report;
-    const std::uint64_t now = monotonic_ns();
     const profile::Columns columns(segment.ranks());
     report.ranks = segment.ranks();
     report.ranks_each = columns.ranks_each;
@@ -234,7 +233,7 @@ ProfileReport read_profile(const node::Segment& segment) {
             continue;
         }
         report.unfinished += end == 0 ? 1 : 0;
-        report.of_ranks[rank].run_s = profile_seconds((end != 0 ? end : now) - begin);
+        report.of_ranks[rank].run_s = profile_seconds((end != 0 ? end : monotonic_ns()) - begin);
         report.left_out += record.left_out.read();
         report.operation_messages += record.of_operations.messages.read();
         for (const profile::Row& row : record.rows) {

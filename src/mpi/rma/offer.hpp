@@ -6,8 +6,8 @@
 // target claims the number, does the operation, and says so in the box. The origin takes back what
 // nobody has claimed after offer_ticks, and has the kernel copy. So nobody waits for a target that
 // computes.
-// Thread rule: an origin's box is written under its rank's lock, and by the target that has claimed
-// its offer. Invariants
+// Thread rule: an origin's box is written by the thread of the rank that makes the offer, one at a
+// time (Window::offer), and by the target that has claimed it. Invariants
 //  1. Whoever moves the box from `offered` carries the operation out: the target claims, the origin
 //     withdraws.
 //  2. An origin has at most one cell of a window under way: targets that compute have few in their

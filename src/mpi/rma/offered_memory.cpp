@@ -22,10 +22,20 @@ std::uint64_t word_of_element(const void* element, const datatype::Datatype& typ
 // A target whose processor others need would take longer than the kernel.
 bool Window::may_offer() {
     const OfferBox& own = control_.rank(communicator_.rank()).offer;
-    return spins() && own.has_cell.load(std::memory_order_relaxed) == 0 && offers_.wants_one();
+    return !offering_ && spins() && own.has_cell.load(std::memory_order_relaxed) == 0 &&
+           offers_.wants_one();
 }
 
 Error Window::offer(int target, OfferCell cell, bool& taken, std::uint64_t& before) {
+    // Progress gives the rank's lock back while it calls a tool's functions, and other threads then
+    // make operations.
+    offering_ = true;
+    Error error = await_offer(target, cell, taken, before);
+    offering_ = false;
+    return error;
+}
+
+Error Window::await_offer(int target, OfferCell cell, bool& taken, std::uint64_t& before) {
     OfferBox& box = control_.rank(communicator_.rank()).offer;
     cell.number = server_.number_offer();
     cell.target = static_cast<std::uint32_t>(target);
@@ -42,6 +52,7 @@ Error Window::offer(int target, OfferCell cell, bool& taken, std::uint64_t& befo
         const OfferState state = OfferBox::state_of(box.state.load(std::memory_order_acquire));
         if (state == OfferState::done || state == OfferState::declined) {
             taken = state == OfferState::done;
+            before = box.before;
             break;
         }
         if (state == OfferState::offered && fibre::ticks() - begin > offer_ticks &&
@@ -55,7 +66,6 @@ Error Window::offer(int target, OfferCell cell, bool& taken, std::uint64_t& befo
         engine_.progress();
     }
     offers_.note(taken);
-    before = box.before;
     return {};
 }
 

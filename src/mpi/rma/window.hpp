@@ -231,8 +231,8 @@ class Window {
     bool serve(int origin, const std::vector<std::byte>& memory, bool& queued,
                std::vector<std::byte>& answer);
     void note(int rank, Notice notice);
-    // Offers (offer.hpp). may_offer: whether to make one. taken: the target has done it, and
-    // `before` is what was there. take_offer: the target's part.
+    // Offers (offer.hpp). may_offer: whether to make one; the box has room for one. taken: the
+    // target has done it, and `before` is what was there. take_offer: the target's part.
     bool may_offer();
     Error offer(int target, OfferCell cell, bool& taken, std::uint64_t& before);
     void take_offer(int origin, const OfferCell& cell);
@@ -396,6 +396,7 @@ class Window {
         return false;
     }
     void give_way_to_others();
+    Error await_offer(int target, OfferCell cell, bool& taken, std::uint64_t& before);
 
     WindowServer& server_;
     message::Engine& engine_;
@@ -409,6 +410,7 @@ class Window {
     ControlBlock control_;
     Epochs epochs_;
     OfferPolicy offers_;
+    bool offering_ = false; // the box has an offer of one of the rank's threads
     // The last operation ended with an atomic instruction, which has completed this rank's stores.
     bool is_complete_ = false;
     std::uint32_t polls_left_ = polls_per_look;

@@ -33,10 +33,6 @@ int MPI_Errhandler_get(MPI_Comm, MPI_Errhandler*);
 int MPIX_Query_cuda_support(void);
 #ifdef WARREN_OPENMPI
 int MPIX_Barrier_init(MPI_Comm, MPI_Info, MPI_Request*);
-extern char ompi_mpi_errors_throw_exceptions[1024];
-/* Open MPI's library of C++ classes refers to these. */
-extern int ompi_errcode_intern_lastused;
-extern char ompi_errcodes_intern[1], ompi_registered_datareps[1];
 #else
 int MPIX_GPU_query_support(int, int*);
 #endif
@@ -340,11 +336,6 @@ static void extensions(void) {
     MPI_Start(&request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     MPI_Request_free(&request);
-    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-    MPI_Errhandler handler_of_classes = (MPI_Errhandler)(void*)ompi_mpi_errors_throw_exceptions;
-    CHECK(MPI_Comm_set_errhandler(MPI_COMM_SELF, handler_of_classes) != MPI_SUCCESS);
-    CHECK(ompi_errcode_intern_lastused == 0 && ompi_errcodes_intern[0] == 0);
-    CHECK(ompi_registered_datareps[0] == 0);
 #else
     int supported = -1;
     CHECK(MPIX_GPU_query_support(0, &supported) == MPI_SUCCESS && supported == 0);

@@ -75,6 +75,15 @@ static void spawn_by_line(char** argv) {
     }
 }
 
+/* Spawns children that come to MPI_Init after a while. */
+static void spawn_late(char** argv) {
+    MPI_Comm children;
+    char* arguments[] = {"-c", "echo late; sleep 1; exec \"$0\" \"$@\"", argv[0], argv[1], argv[2],
+                         NULL};
+    MPI_Comm_spawn("sh", arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children,
+                   MPI_ERRCODES_IGNORE);
+}
+
 /* Two sessions; the child of the second one dies. */
 static void spawn_in_sessions(char** argv) {
     for (int turn = 0; turn < 2; ++turn) {
@@ -213,6 +222,8 @@ int main(int argc, char** argv) {
             raise(SIGKILL);
         }
         wait_for_ever(spawn(argv, 1));
+    } else if (strcmp(part, "late_children") == 0) { /* MARK */
+        spawn_late(argv);
     } else if (strcmp(part, "child_aborts") == 0) {
         if (parent != MPI_COMM_NULL) {
             MPI_Abort(MPI_COMM_WORLD, 7);

@@ -143,6 +143,24 @@ def killed_rank_leaves_nothing():
 
 
 @case
+def children_wait_for_the_words_about_their_parent():
+    """A parent's mpiexec that is busy comes later than the children that notice the parent's end."""
+    name = mark()
+    job = start(command(1, "late_children", name))
+    for _ in range(2):
+        expect(job.stdout.readline() == "late\n", "the children haven't started")
+    children = pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split()
+    parent = next(int(child) for child in children if int(child) in processes(name, args.partner))
+    os.kill(job.pid, signal.SIGSTOP)
+    os.kill(parent, signal.SIGKILL)
+    time.sleep(2) # the children's pause of 1 s, and half of what they wait
+    os.kill(job.pid, signal.SIGCONT)
+    _, errors = job.communicate(timeout=60)
+    expect("SIGKILL" in errors and len(errors.strip().split("\n")) == 1, errors)
+    wait_until(lambda: not processes(name), f"left: {processes(name)}")
+
+
+@case
 def killed_singleton_leaves_nothing():
     name = mark()
     job = start([args.partner, "wait", name])

@@ -20,6 +20,9 @@ namespace {
 constexpr std::uint64_t patience_to_reach_ns = 10'000'000'000;
 // How long a caller that was offered a connection has to answer, at least.
 constexpr std::uint64_t answer_patience_ns = 2'000'000'000;
+// How long the mpiexec of a parent that can't be reached any more has to end this world, and to say
+// why.
+constexpr std::uint64_t parent_patience_ns = 2'000'000'000;
 
 void change_members(Context& context, const comm::Communicator& communicator,
                     void (transport::bridge::Bridge::*change)(std::uint32_t)) {
@@ -89,6 +92,34 @@ Error reach_endpoint(Context& context, std::uint32_t endpoint, std::uint64_t lim
     }
 }
 
+// A Finding is the root's, as the other ranks of its side hear it. Some bytes of an error's text
+// are for what these add.
+struct Finding {
+    std::int32_t error_class = MPI_SUCCESS;
+    char text[MPI_MAX_ERROR_STRING - 100] = {};
+};
+
+// All ranks have the root's error, so that it doesn't matter which of them ends the job first.
+Error tell_finding(coll::Collectives& among, bool is_root, int root, Error own,
+                   const char* others) {
+    Finding finding;
+    if (own) {
+        ErrorRecord* const record = own.take();
+        finding.error_class = record->error_class;
+        record->text.copy(finding.text, sizeof finding.text - 1);
+        own = Error::adopt(record);
+    }
+    Error error = among.bcast(coll::bytes_of(&finding, sizeof finding), root);
+    if (own) {
+        error.drop();
+        return own;
+    }
+    if (error || is_root || finding.error_class == MPI_SUCCESS) {
+        return error;
+    }
+    return fail(finding.error_class, "%s: %s", others, finding.text);
+}
+
 } // namespace
 
 void pause_between_attempts(Context& context, std::uint64_t pause_ns) {
@@ -155,12 +186,13 @@ Error meet(Context& context, comm::Communicator& comm, int root, FindOther find,
         return error;
     }
     Meeting meeting;
-    Error failed = comm.rank() == root ? find(context, arguments, meeting) : Error{};
-    if (Error error = among.agree(failed, others)) {
+    const bool is_root = comm.rank() == root;
+    Error error = is_root ? find(context, arguments, meeting) : Error{};
+    error = tell_finding(among, is_root, root, error, others);
+    if (error) {
         return error;
     }
-    Error error;
-    if (comm.rank() == root) {
+    if (is_root) {
         // The other side's root, as a communicator's only rank.
         const comm::Communicator peer(meeting.context,
                                       comm::RankMap::affine(meeting.endpoint, 1, 1), 0);
@@ -267,7 +299,11 @@ Error meet_parent(Context& context) {
     comm::Communicator* made = nullptr;
     comm::Communicator& world = context.communicators.world();
     const FindOther find = [](Context& its, void* arguments, Meeting& found) {
-        return knock_at(its, *static_cast<PortName*>(arguments), 0, found);
+        Error error = knock_at(its, *static_cast<PortName*>(arguments), 0, found);
+        if (error && error.error_class() == MPI_ERR_PORT) {
+            pause_between_attempts(its, parent_patience_ns);
+        }
+        return error;
     };
     if (Error error =
             meet(context, world, 0, find, &port, "rank 0 has not reached the parent", made)) {

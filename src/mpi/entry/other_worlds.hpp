@@ -36,7 +36,7 @@ struct Meeting {
 using FindOther = Error (*)(Context& context, void* arguments, Meeting& found);
 
 // All ranks of `comm` call it; `find` is called at the root. The new communicator has no error
-// handler. Errors: the root's at all ranks, with the text `others` away from it.
+// handler. Errors: the root's at all ranks, after the text `others` away from it.
 Error meet(Context& context, comm::Communicator& comm, int root, FindOther find, void* arguments,
            const char* others, comm::Communicator*& made);
 

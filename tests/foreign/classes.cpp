@@ -63,7 +63,8 @@ void ompi_mpi_cxx_op_intercept(void* in, void* inout, int* count, MPI_Datatype* 
 void ompi_mpi_cxx_comm_errhandler_invoke(MPI_Comm* comm, int* code, const char* message,
                                          void* function) {
     EXPECT(std::strlen(message) > 0);
-    reinterpret_cast<void (*)(MPI::Comm&, int*)>(function)(*new MPI::Intracomm(*comm), code);
+    MPI::Intracomm its(*comm);
+    reinterpret_cast<void (*)(MPI::Comm&, int*)>(function)(its, code);
 }
 void ompi_mpi_cxx_win_errhandler_invoke(MPI_Win* win, int* code, const char*, void* function) {
     reinterpret_cast<void (*)(MPI_Win, int*)>(function)(*win, code);

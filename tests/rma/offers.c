@@ -1,11 +1,13 @@
 /* A target that waits in MPI does accumulate operations and writes of many pieces itself, sooner
    than the kernel. Here the kernel refuses all writes to other processes, so whatever succeeds was
    done by the target. Offers are taken back soon, so there may be many tries. */
+#define _GNU_SOURCE
 #include "window.h"
 
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -73,7 +75,8 @@ int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     check_ranks(&rank, &size, 2);
     /* Nobody waits for a target that needs the origin's processor. */
-    const int enough = sysconf(_SC_NPROCESSORS_ONLN) > 1;
+    cpu_set_t usable;
+    const int enough = sched_getaffinity(0, sizeof usable, &usable) == 0 && CPU_COUNT(&usable) > 1;
     for (int flavour = created; enough && flavour < flavours; flavour += dynamic) {
         Window window = window_make(flavour, words, MPI_COMM_WORLD);
         MPI_Win_set_errhandler(window.win, MPI_ERRORS_RETURN);

@@ -4,8 +4,8 @@
 //
 // A tool may choose otherwise (control variables like allreduce_algorithm), alike at all ranks.
 // Operations whose data is beyond a cache line then go over messages, and no other operation by
-// short blocks. A choice that the operation can't have (halving for an operation that doesn't
-// commute) is as none.
+// short blocks. An operation that can't have the chosen one (halving, if it doesn't commute)
+// takes the general one (doubling).
 //
 // Intercommunicators have their own (inter.hpp), except for allgathers, which are all-to-alls there
 // (the callers' business), and scans, which do not exist.

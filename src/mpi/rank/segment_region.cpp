@@ -6,9 +6,10 @@ namespace {
 
 node::Extent extent_of_records(const node::JobShape& shape) {
     const std::uint32_t units = shape.profiled ? shape.ranks : 0;
-    return {.unit_bytes = sizeof(ProfileRecord) + Columns(shape.ranks).count * sizeof(PairCount),
-            .units = units,
-            .sure_units = units};
+    const std::uint64_t bytes =
+        sizeof(ProfileRecord) + Columns(shape.ranks).count * sizeof(PairCount);
+    const std::uint64_t lines = (bytes + node::cache_line_bytes - 1) / node::cache_line_bytes;
+    return {.unit_bytes = lines * node::cache_line_bytes, .units = units, .sure_units = units};
 }
 WARREN_REGION(records, {.number = records.number, .name = "profile", .extent = extent_of_records});
 

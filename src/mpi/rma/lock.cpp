@@ -264,8 +264,9 @@ void WindowLock::give_back_slowly(bool exclusive) {
     Granted granted(*this);
     {
         const SharedLock lock(lock_.queue_mutex, mutex_user());
-        // Acquire: what the holders before this one have stored is there for the next one.
-        lock_.word.fetch_sub(exclusive ? own_hold() : 1, std::memory_order_acq_rel);
+        // Acquire: what the holders before this one have stored is there for the next one. And it
+        // completes this rank's stores, as the short way does.
+        lock_.word.fetch_sub(exclusive ? own_hold() : 1, std::memory_order_seq_cst);
         if (!is_lost(lock)) {
             hand_on(granted);
         }

@@ -37,6 +37,10 @@ int SharedMutex::lock_slowly(const MutexUser& user) {
 void SharedMutex::wake() {
     has_sleepers_.store(0, std::memory_order_relaxed);
     futex_wake(word_, 1);
+    // One who goes to sleep for the next owner may have said so just before this cleared it.
+    if (word_.load(std::memory_order_relaxed) != 0) {
+        has_sleepers_.store(1, std::memory_order_relaxed);
+    }
 }
 
 } // namespace warren::rma

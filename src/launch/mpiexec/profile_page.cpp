@@ -27,6 +27,7 @@ header { padding-bottom: 8px; }
         margin: 0 6px; background: linear-gradient(90deg, color-mix(in srgb, var(--accent) 12%, transparent), var(--accent)); }
 .two { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(480px, 100%), 1fr)); gap: 12px 28px; }
 .two > div { min-width: 0; }
+td.text { overflow-wrap: normal; }
 .ranks { display: grid; grid-template-columns: max-content 1fr max-content; gap: 3px 10px; font-size: 13px; align-items: center; }
 .ranks div { display: flex; height: 12px; background: var(--line); border-radius: 3px; overflow: hidden; }
 .run { background: var(--good); } .work { background: var(--accent); } .wait { background: var(--bad); }

@@ -1,5 +1,6 @@
-/* Two worlds that talk all the time, for kills.py: the first argument is a mark of the job, the second
-   one "stay" (one spawned world, for ever) or "cycle" (worlds one after the other, for two seconds). */
+/* Two worlds that talk all the time, for kills.py: the first argument is a mark of the job, the
+   second one "stay" (one spawned world, for ever) or "cycle" (worlds one after the other, for two
+   seconds). */
 #include <stdio.h>
 #include <string.h>
 
@@ -47,8 +48,8 @@ int main(int argc, char** argv) {
     const double begin = MPI_Wtime();
     int goes_on = 1;
     for (int cycle = 0; goes_on; ++cycle) {
-        MPI_Comm_spawn(argv[0], argv + 1, 1 + (cycle + 1) % 3, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children,
-                       MPI_ERRCODES_IGNORE);
+        MPI_Comm_spawn(argv[0], argv + 1, 1 + (cycle + 1) % 3, MPI_INFO_NULL, 0, MPI_COMM_WORLD,
+                       &children, MPI_ERRCODES_IGNORE);
         talk(children, 0, rounds);
         MPI_Comm_disconnect(&children);
         goes_on = MPI_Wtime() - begin < seconds_of_cycles;

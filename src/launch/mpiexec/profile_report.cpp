@@ -10,6 +10,7 @@
 #include "base/futex.hpp"
 #include "launch/mpiexec/tuning.hpp"
 #include "mpi/calls.hpp"
+#include "runtime/fibres/switch.hpp"
 
 namespace warren::launch {
 
@@ -18,8 +19,25 @@ using profile::RowKind;
 
 namespace {
 
-double profile_seconds(std::uint64_t time_ns) {
-    return static_cast<double>(time_ns) * 1e-9;
+// How long a rank has run, and how long a tick of its times is.
+struct RunTime {
+    double seconds;
+    double seconds_per_tick;
+};
+
+RunTime run_time_of(const ProfileRecord& record) {
+    constexpr auto relaxed = std::memory_order_relaxed;
+    std::uint64_t end_ticks = fibre::ticks();
+    std::uint64_t end_ns = record.end.ns.load(std::memory_order_acquire);
+    if (end_ns != 0) {
+        end_ticks = record.end.ticks.load(relaxed);
+    } else {
+        end_ns = monotonic_ns();
+    }
+    const double seconds = static_cast<double>(end_ns - record.begin.ns.load(relaxed)) * 1e-9;
+    const std::uint64_t ticks = end_ticks - record.begin.ticks.load(relaxed);
+    return {.seconds = seconds,
+            .seconds_per_tick = ticks == 0 ? 0 : seconds / static_cast<double>(ticks)};
 }
 
 // Forms of large counts are the same operation.
@@ -60,13 +78,13 @@ const ProfileRecord& record_of(const node::Segment& segment, std::uint32_t rank)
 }
 
 void read_row(ProfileReport& report, Collected& collected, std::uint32_t rank,
-              const profile::Row& row) {
+              const profile::Row& row, double seconds_per_tick) {
     const std::uint64_t key = row.key.load(std::memory_order_relaxed);
     if (key == 0 || row.calls.read() == 0) { // its first call is being counted
         return;
     }
     const std::string name = operation_of(profile::call_of(key));
-    const double time_s = profile_seconds(row.time_ns.read());
+    const double time_s = static_cast<double>(row.ticks.read()) * seconds_per_tick;
     const std::uint32_t detail = profile::detail_of(key);
     RankTimes& times = report.of_ranks[rank];
     CallTotal& call = collected.calls[name];
@@ -226,18 +244,17 @@ ProfileReport read_profile(const node::Segment& segment) {
     Collected collected;
     for (std::uint32_t rank = 0; rank < report.ranks; ++rank) {
         const ProfileRecord& record = record_of(segment, rank);
-        const std::uint64_t begin = record.begin_ns.load(std::memory_order_relaxed);
-        const std::uint64_t end = record.end_ns.load(std::memory_order_relaxed);
-        if (begin == 0) {
+        if (record.begin.ns.load(std::memory_order_relaxed) == 0) {
             ++report.without_mpi;
             continue;
         }
-        report.unfinished += end == 0 ? 1 : 0;
-        report.of_ranks[rank].run_s = profile_seconds((end != 0 ? end : monotonic_ns()) - begin);
+        report.unfinished += record.end.ns.load(std::memory_order_relaxed) == 0 ? 1 : 0;
+        const RunTime run = run_time_of(record);
+        report.of_ranks[rank].run_s = run.seconds;
         report.left_out += record.left_out.read();
         report.operation_messages += record.of_operations.messages.read();
         for (const profile::Row& row : record.rows) {
-            read_row(report, collected, rank, row);
+            read_row(report, collected, rank, row, run.seconds_per_tick);
         }
         read_pairs(report, rank, record, columns);
     }

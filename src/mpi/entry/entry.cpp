@@ -86,7 +86,7 @@ bool Entry::enter() {
     if (!context.rank.profile.on()) {
         return false;
     }
-    Profile::begin(profiled_);
+    context.rank.profile.begin(call_, profiled_);
     return true;
 }
 

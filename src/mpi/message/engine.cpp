@@ -29,7 +29,7 @@ Engine::Engine(Rank& rank, transport::fabric::Network* network)
         stepping_.never_empty();
     }
     if (rank.profile.on()) {
-        EngineView(*this).observe(true);
+        EngineView(*this).observe(false);
     }
 }
 
@@ -346,7 +346,9 @@ struct Engine::CountedArrivals {
         if (message_bytes(arrival, bytes)) {
             Counts& counts = engine.core_.rank.counts;
             counts.received.add(bytes);
-            counts.posted_attempts.add(engine.receiver_.attempts(envelope_of(arrival.header)));
+            if (engine.core_.rank.lock.observed_by_tool()) {
+                counts.posted_attempts.add(engine.receiver_.attempts(envelope_of(arrival.header)));
+            }
         }
     }
     // `kept`: messages without a receive before the arrival.

@@ -15,7 +15,7 @@ class EngineView {
 
     void observe(bool by_tool) {
         const bool on = by_tool || engine_.core_.rank.profile.on();
-        engine_.core_.rank.lock.observe(on);
+        engine_.core_.rank.lock.observe(on, by_tool);
         engine_.core_.outbox.observe(on);
     }
 

@@ -33,8 +33,11 @@ class RankLock {
     // ask is one instruction: it changes while one thread calls MPI, and stays when threads share.)
     bool closed() const { return closed_; }
     bool observed() const { return observed_.load(std::memory_order_relaxed); }
-    void observe(bool on) {
+    // What only a tool asks for is not counted for a profile.
+    bool observed_by_tool() const { return observed_by_tool_.load(std::memory_order_relaxed); }
+    void observe(bool on, bool by_tool) {
         observed_.store(on, std::memory_order_relaxed);
+        observed_by_tool_.store(by_tool, std::memory_order_relaxed);
         if (!shared_) {
             closed_ = on;
         }
@@ -81,6 +84,7 @@ class RankLock {
     bool closed_ = false;
     bool guarded_ = false;
     std::atomic<bool> observed_{false};
+    std::atomic<bool> observed_by_tool_{false};
     bool spins_ = false; // more than one processor: the holder may be running while another waits
     std::atomic<std::uint32_t> word_{unheld};
     std::atomic<std::uint32_t> wanted_{0};

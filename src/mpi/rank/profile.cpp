@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/futex.hpp"
+#include "runtime/fibres/switch.hpp"
 
 namespace warren {
 
@@ -14,6 +15,11 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
+void note(profile::Moment& moment) {
+    moment.ticks.store(fibre::ticks(), relaxed);
+    moment.ns.store(monotonic_ns(), std::memory_order_release); // says that both are there
+}
+
 } // namespace
 
 Profile::Profile(const node::Segment& segment, std::uint32_t rank)
@@ -23,20 +29,22 @@ Profile::Profile(const node::Segment& segment, std::uint32_t rank)
     }
     record_ = reinterpret_cast<profile::ProfileRecord*>(segment.unit(profile::records, rank));
     last_arrivals_ = segment.at(profile::last_arrivals);
-    if (record_->begin_ns.load(relaxed) == 0) {
-        record_->begin_ns.store(monotonic_ns(), relaxed);
+    if (record_->begin.ns.load(relaxed) == 0) {
+        note(record_->begin);
     }
-    record_->end_ns.store(0, relaxed); // a session has taken it up again
+    record_->end.ns.store(0, relaxed); // a session has taken it up again
 }
 
 Profile::~Profile() {
     if (on()) {
-        record_->end_ns.store(monotonic_ns(), relaxed);
+        note(record_->end);
     }
 }
 
-void Profile::begin(Call& call) {
-    call = {.begin_ns = monotonic_ns(), .bytes = 0, .tag = 0, .collective = false, .waits = false};
+void Profile::begin(std::uint32_t procedure, Call& call) const {
+    // For end(): the rows of many ranks push each other out of a processor's cache.
+    __builtin_prefetch(&record_->rows[place_of(profile::key_of(RowKind::call, procedure, 0))], 1);
+    call = {.begin = fibre::ticks(), .bytes = 0, .tag = 0, .collective = false, .waits = false};
 }
 
 LastArrival& Profile::last_arrival(std::uint64_t tag) const {
@@ -61,20 +69,20 @@ void Profile::begin_collective(Call& call, Pattern pattern, bool is_root, std::u
     LastArrival& last = last_arrival(call.tag);
     // (A rank that lost its processor since it took the time does not hide a later one.)
     if (last.tag.load(std::memory_order_acquire) == call.tag &&
-        last.time_ns.load(relaxed) > call.begin_ns) {
+        last.ticks.load(relaxed) > call.begin) {
         return;
     }
-    last.time_ns.store(call.begin_ns, relaxed);
+    last.ticks.store(call.begin, relaxed);
     last.rank.store(rank_, relaxed);
     // Pairs with the look of end(): who sees the tag sees the time and the rank.
     last.tag.store(call.tag, std::memory_order_release);
 }
 
 void Profile::end(std::uint32_t procedure, const Call& call) {
-    const std::uint64_t now = monotonic_ns();
-    add(RowKind::call, procedure, 0, now - call.begin_ns);
+    const std::uint64_t now = fibre::ticks();
+    add(RowKind::call, procedure, 0, now - call.begin);
     if (call.collective) {
-        add(RowKind::collective, procedure, profile::size_class(call.bytes), now - call.begin_ns,
+        add(RowKind::collective, procedure, profile::size_class(call.bytes), now - call.begin,
             call.bytes);
     }
     if (call.tag == 0) {
@@ -86,20 +94,20 @@ void Profile::end(std::uint32_t procedure, const Call& call) {
         return;
     }
     const std::uint32_t its_rank = last.rank.load(relaxed);
-    const std::uint64_t came_ns = std::min(last.time_ns.load(relaxed), now);
-    if (its_rank != rank_ && came_ns > call.begin_ns) {
-        add(RowKind::wait, procedure, columns_.of(its_rank), came_ns - call.begin_ns);
+    const std::uint64_t came = std::min(last.ticks.load(relaxed), now);
+    if (its_rank != rank_ && came > call.begin) {
+        add(RowKind::wait, procedure, columns_.of(its_rank), came - call.begin);
     }
 }
 
-void Profile::waited(std::uint32_t procedure, std::uint32_t peer, std::uint64_t duration_ns) {
+void Profile::waited(std::uint32_t procedure, std::uint32_t peer, std::uint64_t ticks) {
     if (collectives_ != 0) {
         return; // end() says for whom
     }
     if (peer == profile::nobody) {
         peer = ended_by_ != profile::nobody ? ended_by_ : kept_from_;
     }
-    add(RowKind::wait, procedure, peer < ranks_ ? columns_.of(peer) : profile::nobody, duration_ns);
+    add(RowKind::wait, procedure, peer < ranks_ ? columns_.of(peer) : profile::nobody, ticks);
 }
 
 void Profile::sent(std::uint32_t to, std::uint32_t context, std::uint64_t bytes) {
@@ -117,12 +125,16 @@ void Profile::accessed(std::uint32_t target, std::uint64_t bytes) {
     }
 }
 
+std::uint32_t Profile::place_of(std::uint64_t key) {
+    constexpr std::uint64_t spread = 0x9e3779b97f4a7c15; // 2^64 / golden ratio
+    return static_cast<std::uint32_t>((key * spread) >> 40) & (profile::rows_most - 1);
+}
+
 Row* Profile::find_row(RowKind kind, std::uint32_t procedure, std::uint32_t detail) {
     const std::uint64_t key = profile::key_of(kind, procedure, detail);
-    constexpr std::uint64_t spread = 0x9e3779b97f4a7c15; // 2^64 / golden ratio
     constexpr std::uint32_t mask = profile::rows_most - 1;
     static_assert((profile::rows_most & mask) == 0);
-    auto at = static_cast<std::uint32_t>((key * spread) >> 40) & mask;
+    auto at = place_of(key);
     for (;; at = (at + 1) & mask) {
         Row& row = record_->rows[at];
         const std::uint64_t its = row.key.load(relaxed);
@@ -144,8 +156,8 @@ Row* Profile::find_row(RowKind kind, std::uint32_t procedure, std::uint32_t deta
     return &row;
 }
 
-void Profile::add(RowKind kind, std::uint32_t procedure, std::uint32_t detail,
-                  std::uint64_t time_ns, std::uint64_t bytes) {
+void Profile::add(RowKind kind, std::uint32_t procedure, std::uint32_t detail, std::uint64_t ticks,
+                  std::uint64_t bytes) {
     Row* row = find_row(kind, procedure, detail);
     if (row == nullptr && kind == RowKind::wait) {
         row = find_row(kind, procedure, profile::nobody);
@@ -155,7 +167,7 @@ void Profile::add(RowKind kind, std::uint32_t procedure, std::uint32_t detail,
         return;
     }
     row->calls.add(1);
-    row->time_ns.add(time_ns);
+    row->ticks.add(ticks);
     row->bytes.add(bytes);
 }
 

@@ -28,7 +28,7 @@ class Profile {
 
     // A call that has begun; on the caller's stack.
     struct Call {
-        std::uint64_t begin_ns;
+        std::uint64_t begin; // in ticks, as all times here
         std::uint64_t bytes; // of a collective operation, beside its pattern
         std::uint64_t tag;   // of its last arrival; 0: none
         bool collective;
@@ -43,7 +43,7 @@ class Profile {
     bool on() const { return record_ != nullptr; }
 
     // --- By entry points; only if on().
-    static void begin(Call& call);
+    void begin(std::uint32_t procedure, Call& call) const;
     // After begin(). `number`: of the communicator's operations with this pattern.
     void begin_collective(Call& call, Pattern pattern, bool is_root, std::uint64_t bytes,
                           std::uint32_t context, std::uint32_t number);
@@ -52,7 +52,7 @@ class Profile {
     // --- By the rank's waits
     void wait_begins() { ended_by_ = kept_from_ = profile::nobody; }
     // `peer`: the rank that was waited for, if it is known without asking.
-    void waited(std::uint32_t procedure, std::uint32_t peer, std::uint64_t duration_ns);
+    void waited(std::uint32_t procedure, std::uint32_t peer, std::uint64_t ticks);
 
     // --- By the message layer
     // Something from a rank has come; a message without a receive if `kept`.
@@ -61,9 +61,10 @@ class Profile {
     void accessed(std::uint32_t target, std::uint64_t bytes);
 
   private:
+    static std::uint32_t place_of(std::uint64_t key);
     profile::Row* find_row(profile::RowKind kind, std::uint32_t procedure, std::uint32_t detail);
     void add(profile::RowKind kind, std::uint32_t procedure, std::uint32_t detail,
-             std::uint64_t time_ns, std::uint64_t bytes = 0);
+             std::uint64_t ticks, std::uint64_t bytes = 0);
     profile::LastArrival& last_arrival(std::uint64_t tag) const;
 
     profile::ProfileRecord* record_ = nullptr; // null: off

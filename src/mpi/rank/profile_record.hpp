@@ -51,7 +51,7 @@ inline constexpr std::uint32_t detail_of(std::uint64_t key) {
 struct Row {
     std::atomic<std::uint64_t> key; // 0: free
     Count calls;
-    Count time_ns;
+    Count ticks;
     Count bytes; // of collective operations
 };
 
@@ -61,9 +61,16 @@ struct PairCount {
     MessageCount windows; // puts, gets and accumulates; their bytes in either direction
 };
 
+// One moment by the monotonic clock and by the processor's (fibre::ticks), in which all other times
+// are: two moments tell how long a tick is.
+struct Moment {
+    std::atomic<std::uint64_t> ns;
+    std::atomic<std::uint64_t> ticks;
+};
+
 struct ProfileRecord {
-    std::atomic<std::uint64_t> begin_ns; // of MPI, monotonic clock; 0: the rank has not begun
-    std::atomic<std::uint64_t> end_ns;   // 0: it has not ended
+    Moment begin; // of MPI; 0: the rank has not begun
+    Moment end;   // 0: it has not ended
     Count rows_used;
     Count left_out;             // calls and waits for which there was no row
     MessageCount of_operations; // messages of the library's own operations
@@ -89,7 +96,7 @@ struct Columns {
 // `tag` names the operation: its communicator's context, and how many it has had.
 struct alignas(32) LastArrival {
     std::atomic<std::uint64_t> tag;
-    std::atomic<std::uint64_t> time_ns;
+    std::atomic<std::uint64_t> ticks;
     std::atomic<std::uint32_t> rank;
 };
 

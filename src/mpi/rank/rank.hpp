@@ -168,7 +168,7 @@ class Rank {
                                          Reason& reason, BroughtBy brought_by, const void* event);
     void publish(const WaitReason& reason);
     void unpublish();
-    void record_wait(const WaitReason& reason, std::uint64_t duration_ns);
+    void record_wait(const WaitReason& reason, std::uint64_t ticks);
     // The look since `begin` was the last of a count of vain ones. Yields if that helps; true: it
     // should sleep.
     [[gnu::cold]] bool looked_in_vain(std::uint64_t begin);
@@ -194,18 +194,19 @@ class Rank {
 template <typename Done, typename Progress, typename Arrange, typename Reason>
 void Rank::wait_observed(Done& done, Progress& progress, Arrange& arrange, Reason& reason,
                          BroughtBy brought_by, const void* event) {
-    const std::uint64_t begin_ns = lock.observed() ? monotonic_ns() : 0;
+    const std::uint64_t begin_ns = lock.observed_by_tool() ? monotonic_ns() : 0;
+    const std::uint64_t begin = fibre::ticks();
     profile.wait_begins();
     wait_in_turns<true>(done, progress, arrange, reason, brought_by, event);
+    if (profile.on()) {
+        record_wait(reason(), fibre::ticks() - begin);
+    }
     if (begin_ns == 0) {
         return;
     }
     const std::uint64_t duration_ns = monotonic_ns() - begin_ns;
     counts.waits.add(1);
     counts.waiting_ns.add(duration_ns);
-    if (profile.on()) {
-        record_wait(reason(), duration_ns);
-    }
     if (Observer* observer = lock.observer.load(std::memory_order_relaxed)) {
         const WaitReason its = reason();
         observer->waited(its.call, its.peer, its.tag, duration_ns);

@@ -5,6 +5,7 @@
 // MPI_Type_get_contents tells of it.
 //
 //   layouts [ROUNDS [SEED]]
+#include <algorithm>
 #include <cstdlib>
 #include <vector>
 
@@ -414,7 +415,11 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world.size);
     large_blocks(world);
-    const int rounds = argc > 1 ? std::atoi(argv[1]) : 60;
+    int rounds = argc > 1 ? std::atoi(argv[1]) : 60;
+    constexpr int many = 8; // each sends to all others: the work grows with the square of the ranks
+    if (world.size > many) {
+        rounds = std::max(4, rounds * (many * many) / (world.size * world.size));
+    }
     const unsigned seed = argc > 2 ? static_cast<unsigned>(std::atoi(argv[2])) : 1;
     for (int round = 0; round < rounds; ++round) {
         play(world, seed + static_cast<unsigned>(round));

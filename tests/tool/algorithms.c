@@ -3,7 +3,7 @@
    refused. */
 #include "tool.h"
 
-enum { elements = 64, most_ranks = 16 };
+enum { elements = 64, most_ranks = 64 };
 
 static int rank, size;
 

@@ -1,28 +1,7 @@
 /* Windows that come and go, and that live at once: neither memory nor descriptors nor mappings
    grow; and what is freed is given back. Argument: how many come and go. */
+#include "../support/resources.h"
 #include "window.h"
-
-static long file_number(const char* path, const char* key) {
-    char line[256];
-    long found = -1;
-    FILE* file = fopen(path, "r");
-    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-        if (strncmp(line, key, strlen(key)) == 0)
-            found = strtol(line + strlen(key), NULL, 10);
-    }
-    if (file != NULL)
-        fclose(file);
-    return found;
-}
-
-static int mappings(void) {
-    int lines = 0, c;
-    FILE* file = fopen("/proc/self/maps", "r");
-    while ((c = fgetc(file)) != EOF)
-        lines += c == '\n';
-    fclose(file);
-    return lines;
-}
 
 static void come_and_go(int count, int rank, int size) {
     for (int i = 0; i < count; i++) {

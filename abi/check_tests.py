@@ -153,7 +153,8 @@ def rows_of_check(procedure, check):
         for value in NUMBERS[rule]:
             rows.append(Row(procedure, parameter, value, check.error_class))
     elif rule == "message":
-        rows.append(Row(procedure, parameter, "place(MPI_MESSAGE_NULL)", check.error_class))
+        for value in ("MPI_MESSAGE_NULL", INVENTED.format(type="MPI_Message")):
+            rows.append(Row(procedure, parameter, f"place({value})", check.error_class))
         rows.append(Row(procedure, parameter, "nullptr", "MPI_ERR_ARG"))
     elif rule in ("buffer", "pointer", "array"):
         rows.append(Row(procedure, parameter, "nullptr", check.error_class))

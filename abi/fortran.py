@@ -32,10 +32,11 @@ NAMED_LARGE_COUNT_FORMS = {"MPI_Op_create_c", "MPI_Register_datarep_c"}
 # Types of functions of MPI 1, of INTEGERs.
 OLD_FUNCTIONS = {"MPI_Copy_function", "MPI_Delete_function"}
 
-# Procedures that are functions, and the types of their results.
+# Procedures that are functions, and the types of their results. (Options of compilers change the size of double
+# precision, and mpif.h is compiled with those of the program.)
 FUNCTIONS = {
-    "MPI_Wtime": "double precision",
-    "MPI_Wtick": "double precision",
+    "MPI_Wtime": "real(8)",
+    "MPI_Wtick": "real(8)",
     "MPI_Aint_add": "integer(MPI_ADDRESS_KIND)",
     "MPI_Aint_diff": "integer(MPI_ADDRESS_KIND)",
 }

@@ -11,13 +11,31 @@ extern "C" {{
 #endif
 """
 
-EPILOGUE = """
+# The ABI has none of these, as it leaves the size of Fortran's INTEGER open. As macros over procedures of the
+# ABI they add no symbol, so programs still run with other libraries.
+FORTRAN = """
+/* Handles and statuses of Fortran, whose INTEGER has the size of int. */
+#define MPI_Fint int
+{handles}
+#define MPI_Status_c2f(c_status, f_status) \\
+    (*(MPI_Status *)(void *)(f_status) = *(c_status), MPI_SUCCESS)
+#define MPI_Status_f2c(f_status, c_status) \\
+    (*(c_status) = *(const MPI_Status *)(const void *)(f_status), MPI_SUCCESS)
+#define PMPI_Status_c2f MPI_Status_c2f
+#define PMPI_Status_f2c MPI_Status_f2c
+"""
+
+CLOSE = """
 #ifdef __cplusplus
 }
 #endif
+"""
 
+END = """
 #endif
 """
+
+EPILOGUE = CLOSE + END
 
 STATUS = """
 typedef struct MPI_Status {
@@ -53,6 +71,16 @@ def enumeration(name, prefix, constants):
     return lines + [f"}} {name};"]
 
 
+def fortran(standard):
+    handles = []
+    for name in standard.procedures:
+        if name.endswith(("_toint", "_fromint")):
+            kind = name.removesuffix("_toint").removesuffix("_fromint")
+            conversion = f"{kind}_c2f" if name.endswith("_toint") else f"{kind}_f2c"
+            handles += [f"#define {prefix}{conversion} {prefix}{name}" for prefix in ("", "P")]
+    return FORTRAN.format(handles="\n".join(handles))
+
+
 def text(standard):
     values = {row["name"]: row["value"] for row in standard.constants}
     lines = [PROLOGUE.format(version=values["MPI_ABI_VERSION"],
@@ -79,4 +107,4 @@ def text(standard):
     for prefix in ("", "P"):
         for procedure in standard.procedures.values():
             lines.append(f"{procedure.returns} {prefix}{procedure.name}({procedure.prototype});")
-    return "\n".join(lines) + "\n" + EPILOGUE
+    return "\n".join(lines) + "\n" + CLOSE + fortran(standard) + END

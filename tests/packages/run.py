@@ -37,6 +37,12 @@ class Program:
     input: str = ""  # in the packages: a file that it reads
     files: list = field(default_factory=list)  # beside this one, that it finds where it runs
     result: str = ""  # the file that it writes there
+    prepare: list = field(default_factory=list)  # commands that one rank runs first
+    variables: dict = field(default_factory=dict)
+
+
+# In commands, in variables and in files beside this one.
+ROOT = "@ROOT@"
 
 
 def scalapack(abi, tester, passed):
@@ -54,10 +60,10 @@ PROGRAMS = {
         ["lammps"], ["usr/bin/lmp", "-in", str(HERE / "in.melt"), "-log", "none"],
         r"250 +1\.6323462 +[-.\d]+ +0 +-2\.2812949 +5\.9762238"),
     "netpipe_openmpi": Program(
-        ["netpipe-openmpi"], ["usr/bin/NPopenmpi", "-u", "1024", "-o", "/dev/null"],
+        ["netpipe-openmpi"], ["usr/bin/NPopenmpi", "-n", "200", "-u", "1024", "-o", "/dev/null"],
         r"1027 bytes .* Mbps", ranks=2),
     "netpipe_mpich": Program(
-        ["netpipe-mpich2"], ["usr/bin/NPmpich2", "-u", "1024", "-o", "/dev/null"],
+        ["netpipe-mpich2"], ["usr/bin/NPmpich2", "-n", "200", "-u", "1024", "-o", "/dev/null"],
         r"1027 bytes .* Mbps", ranks=2),
     "hpcc": Program(
         ["hpcc"], ["usr/bin/hpcc"], r"(?s)tests completed and passed.*Success=1", files=["hpccinf.txt"],
@@ -70,6 +76,27 @@ PROGRAMS = {
     "scalapack_lu_mpich": scalapack("mpich", "xdlu", 240),
     "scalapack_qr_openmpi": scalapack("openmpi", "xdqr", 352),
     "scalapack_qr_mpich": scalapack("mpich", "xdqr", 352),
+    # (One of them depends on where its arrays lie.)
+    "scalapack_eigen_openmpi": scalapack("openmpi", "xdsep", "10[78]"),
+    "scalapack_eigen_mpich": scalapack("mpich", "xdsep", "10[78]"),
+    # The energy of aluminium in its ground state.
+    "elk": Program(
+        ["elk-lapw"], ["usr/bin/elk-lapw"], r"-241\.91696\d+\s*$", ranks=2, files=["elk.in"],
+        result="TOTENERGY.OUT", variables={"OMP_NUM_THREADS": "1"}),
+    # 1,378 molecules of water: the potential energy at the start, and that it comes to the end.
+    "gromacs": Program(
+        ["gromacs"], ["usr/bin/gmx_mpi", "mdrun", "-ntomp", "1", "-nsteps", "100"],
+        r"(?s)Potential.*-2\.998\d+e\+04.*Finished mdrun on rank 0", files=["water.top", "water.mdp"], result="md.log",
+        prepare=[["usr/bin/gmx_mpi", "solvate", "-cs", "spc216.gro", "-box", "3.5", "3.5", "3.5", "-o",
+                  "conf.gro", "-p", "water.top"],
+                 ["usr/bin/gmx_mpi", "grompp", "-f", "water.mdp", "-c", "conf.gro", "-p", "water.top"]],
+        variables={"GMXDATA": f"{ROOT}/usr/share/gromacs", "GMXLIB": f"{ROOT}/usr/share/gromacs/top"}),
+    "ptscotch": Program(
+        ["ptscotch"], ["usr/bin/dgpart", "4", "square.grf", "parts", "-vm"],
+        r"Processors 4/4\(1\)\n.*min=36\tmax=36\tavg=36", files=["square.grf"]),
+    "phyml": Program(
+        ["phyml"], ["usr/lib/phyml/bin/phyml-mpi", "-i", "taxa.phy", "-b", "4", "--r_seed", "1"],
+        r"analysis successfully(.|\n)*(\(a.*|\(b.*|\n){4}", files=["taxa.phy"], result="taxa.phy_phyml_boot_trees.txt"),
 }
 
 
@@ -108,10 +135,12 @@ def unpack(folder, packages):
     return root
 
 
-def environment(root):
+def environment(program, root):
     folders = [root / LIBRARIES, *(root / LIBRARIES / name for name in ("blas", "lapack"))]
     variables = dict(os.environ)
     variables["LD_LIBRARY_PATH"] = ":".join(map(str, folders))
+    for name, value in program.variables.items():
+        variables[name] = value.replace(ROOT, str(root))
     return variables
 
 
@@ -123,13 +152,20 @@ def run(program, root, mpiexec, place):
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir()
     for file in program.files:
-        shutil.copy(HERE / file, place)
-    with open(root / program.input if program.input else os.devnull, "rb") as given:
-        ended = subprocess.run(
-            [*mpiexec, "-n", str(program.ranks), "--timeout", "280", root / program.command[0],
-             *program.command[1:]],
-            cwd=place, env=environment(root), stdin=given, stdout=subprocess.PIPE,
+        (place / file).write_text((HERE / file).read_text().replace(ROOT, str(root)))
+
+    def started(ranks, command, given):
+        return subprocess.run(
+            [*mpiexec, "-n", str(ranks), "--timeout", "280", root / command[0], *command[1:]],
+            cwd=place, env=environment(program, root), stdin=given, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
+
+    for command in program.prepare:
+        ended = started(1, command, subprocess.DEVNULL)
+        if ended.returncode != 0:
+            return ended.stdout, ended.returncode
+    with open(root / program.input if program.input else os.devnull, "rb") as given:
+        ended = started(program.ranks, program.command, given)
     written = place / program.result if program.result else None
     more = written.read_text(errors="replace") if written and written.exists() else ""
     return ended.stdout + more, ended.returncode

@@ -322,7 +322,7 @@ Error imrecv(Context& context, void* buf, MPI_Count count, const datatype::Datat
     Matched* matched = engine.matched().find(*message);
     if (matched == nullptr) {
         engine.discard(*request);
-        return fail(MPI_ERR_ARG, "message %p is not a matched message",
+        return fail(MPI_ERR_REQUEST, "message %p is not a matched message",
                     static_cast<void*>(*message));
     }
     auto& comm = *static_cast<comm::Communicator*>(matched->communicator);

@@ -20,7 +20,35 @@ void note(profile::Moment& moment) {
     moment.ns.store(monotonic_ns(), std::memory_order_release); // says that both are there
 }
 
+// Calls of this thread with a pattern that are under way: other threads of the rank may wait for
+// messages meanwhile.
+constinit thread_local std::uint32_t collectives = 0;
+
 } // namespace
+
+std::uint64_t LastArrival::operation_of(std::uint64_t tag) {
+    constexpr std::uint64_t spread = 0x9e3779b97f4a7c15; // 2^64 / golden ratio
+    constexpr std::uint64_t most = (std::uint64_t{1} << operation_bits) - 1;
+    return 1 + (tag * spread >> 32) % most;
+}
+
+void LastArrival::note(std::uint64_t tag, std::uint32_t rank, std::uint64_t ticks) {
+    const std::uint64_t own = ticks / unit << other_bits | operation_of(tag) << rank_bits | rank;
+    std::uint64_t its = word_.load(relaxed);
+    while ((its == 0 || units_between(own, its) > 0) &&
+           !word_.compare_exchange_weak(its, own, relaxed)) {
+    }
+}
+
+bool LastArrival::find(std::uint64_t tag, std::uint64_t near, std::uint32_t& rank,
+                       std::uint64_t& ticks) const {
+    constexpr std::uint32_t one = 1;
+    const std::uint64_t word = word_.load(relaxed);
+    rank = static_cast<std::uint32_t>(word & ((one << rank_bits) - 1));
+    const std::int64_t units = units_between(word, near / unit << other_bits);
+    ticks = near + static_cast<std::uint64_t>(units) * unit;
+    return (word >> rank_bits & ((one << operation_bits) - 1)) == operation_of(tag);
+}
 
 Profile::Profile(const node::Segment& segment, std::uint32_t rank)
     : rank_(rank), ranks_(segment.ranks()), columns_(ranks_) {
@@ -60,22 +88,13 @@ void Profile::begin_collective(Call& call, Pattern pattern, bool is_root, std::u
     if (pattern == Pattern::none) {
         return;
     }
-    ++collectives_;
+    ++collectives;
     call.tag = std::uint64_t{context} << 32 | number;
     call.waits = pattern == Pattern::all || is_root == (pattern == Pattern::to_root);
     if (pattern == Pattern::from_root && !is_root) {
         return;
     }
-    LastArrival& last = last_arrival(call.tag);
-    // (A rank that lost its processor since it took the time does not hide a later one.)
-    if (last.tag.load(std::memory_order_acquire) == call.tag &&
-        last.ticks.load(relaxed) > call.begin) {
-        return;
-    }
-    last.ticks.store(call.begin, relaxed);
-    last.rank.store(rank_, relaxed);
-    // Pairs with the look of end(): who sees the tag sees the time and the rank.
-    last.tag.store(call.tag, std::memory_order_release);
+    last_arrival(call.tag).note(call.tag, rank_, call.begin);
 }
 
 void Profile::end(std::uint32_t procedure, const Call& call) {
@@ -88,24 +107,27 @@ void Profile::end(std::uint32_t procedure, const Call& call) {
     if (call.tag == 0) {
         return;
     }
-    --collectives_;
-    const LastArrival& last = last_arrival(call.tag);
-    if (!call.waits || last.tag.load(std::memory_order_acquire) != call.tag) {
+    --collectives;
+    std::uint32_t its_rank = 0;
+    std::uint64_t came = 0;
+    if (!call.waits || !last_arrival(call.tag).find(call.tag, call.begin, its_rank, came)) {
         return;
     }
-    const std::uint32_t its_rank = last.rank.load(relaxed);
-    const std::uint64_t came = std::min(last.ticks.load(relaxed), now);
+    came = std::min(came, now);
     if (its_rank != rank_ && came > call.begin) {
         add(RowKind::wait, procedure, columns_.of(its_rank), came - call.begin);
     }
 }
 
-void Profile::waited(std::uint32_t procedure, std::uint32_t peer, std::uint64_t ticks) {
-    if (collectives_ != 0) {
+void Profile::waited(std::uint32_t procedure, std::uint32_t peer, std::uint64_t since,
+                     std::uint64_t ticks) {
+    if (collectives != 0) {
         return; // end() says for whom
     }
     if (peer == profile::nobody) {
-        peer = ended_by_ != profile::nobody ? ended_by_ : kept_from_;
+        peer = received_.number > since ? received_.from
+               : kept_.number > since   ? kept_.from
+                                        : profile::nobody;
     }
     add(RowKind::wait, procedure, peer < ranks_ ? columns_.of(peer) : profile::nobody, ticks);
 }

@@ -50,17 +50,26 @@ class Profile {
     void end(std::uint32_t procedure, const Call& call);
 
     // --- By the rank's waits
-    void wait_begins() { ended_by_ = kept_from_ = profile::nobody; }
+    // The number of what had come before.
+    std::uint64_t wait_begins() const { return arrivals_; }
     // `peer`: the rank that was waited for, if it is known without asking.
-    void waited(std::uint32_t procedure, std::uint32_t peer, std::uint64_t ticks);
+    void waited(std::uint32_t procedure, std::uint32_t peer, std::uint64_t since,
+                std::uint64_t ticks);
 
     // --- By the message layer
     // Something from a rank has come; a message without a receive if `kept`.
-    void arrived(std::uint32_t from, bool kept) { (kept ? kept_from_ : ended_by_) = from; }
+    void arrived(std::uint32_t from, bool kept) {
+        (kept ? kept_ : received_) = {.from = from, .number = ++arrivals_};
+    }
     void sent(std::uint32_t to, std::uint32_t context, std::uint64_t bytes);
     void accessed(std::uint32_t target, std::uint64_t bytes);
 
   private:
+    struct Arrival {
+        std::uint32_t from = profile::nobody;
+        std::uint64_t number = 0;
+    };
+
     static std::uint32_t place_of(std::uint64_t key);
     profile::Row* find_row(profile::RowKind kind, std::uint32_t procedure, std::uint32_t detail);
     void add(profile::RowKind kind, std::uint32_t procedure, std::uint32_t detail,
@@ -72,9 +81,9 @@ class Profile {
     const std::uint32_t rank_;
     const std::uint32_t ranks_;
     const profile::Columns columns_;
-    std::uint32_t collectives_ = 0; // calls with a pattern that are under way
-    std::uint32_t ended_by_ = profile::nobody;
-    std::uint32_t kept_from_ = profile::nobody;
+    std::uint64_t arrivals_ = 0; // by any thread of the rank
+    Arrival received_;           // the last one that had a receive
+    Arrival kept_;               // …that had none
 };
 
 } // namespace warren

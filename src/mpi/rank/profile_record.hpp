@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "base/segment_region.hpp"
+#include "mpi/job/segment.hpp"
 #include "mpi/rank/counts.hpp"
 #include "mpi/rank/tuning.hpp"
 
@@ -92,12 +93,34 @@ struct Columns {
     std::uint32_t count;
 };
 
-// When ranks have come to a collective operation, by which the others tell for whom they waited.
-// `tag` names the operation: its communicator's context, and how many it has had.
-struct alignas(32) LastArrival {
-    std::atomic<std::uint64_t> tag;
-    std::atomic<std::uint64_t> ticks;
-    std::atomic<std::uint32_t> rank;
+// Who has come last to a collective operation so far, by which the others tell for whom they
+// waited. Several operations share a place, which the newest has: one word of time, operation and
+// rank, so that nobody sees parts of two.
+class alignas(32) LastArrival {
+  public:
+    // A tag names an operation: its communicator's context, and how many it has had. (A rank that
+    // loses its processor after it took the time does not hide a later one.)
+    void note(std::uint64_t tag, std::uint32_t rank, std::uint64_t ticks);
+    // `near`: a time within an hour. False: another operation has the place.
+    bool find(std::uint64_t tag, std::uint64_t near, std::uint32_t& rank,
+              std::uint64_t& ticks) const;
+
+  private:
+    static constexpr std::uint32_t rank_bits = 14;
+    static_assert(node::rank_limit <= 1U << rank_bits);
+    static constexpr std::uint32_t operation_bits = 14; // a hash; 0: none has been here
+    static constexpr std::uint32_t other_bits = rank_bits + operation_bits;
+    static constexpr std::uint64_t unit = 512;
+
+    static std::uint64_t operation_of(std::uint64_t tag);
+    // By how many units, modulo 2^36, one word's time is after another's.
+    static std::int64_t units_between(std::uint64_t later, std::uint64_t earlier) {
+        return static_cast<std::int64_t>((later >> other_bits << other_bits) -
+                                         (earlier >> other_bits << other_bits)) >>
+               other_bits;
+    }
+
+    std::atomic<std::uint64_t> word_;
 };
 
 inline constexpr node::RegionId<ProfileRecord> records{20};     // a unit per rank

@@ -99,10 +99,10 @@ void Rank::publish(const WaitReason& reason) {
     activity.since_ns.store(monotonic_ns(), std::memory_order_release);
 }
 
-void Rank::record_wait(const WaitReason& reason, std::uint64_t ticks) {
+void Rank::record_wait(const WaitReason& reason, std::uint64_t since, std::uint64_t ticks) {
     const bool known = reason.peer_in_world && reason.peer >= 0;
     profile.waited(reason.call, known ? static_cast<std::uint32_t>(reason.peer) : profile::nobody,
-                   ticks);
+                   since, ticks);
 }
 
 void Rank::unpublish() {

@@ -168,7 +168,7 @@ class Rank {
                                          Reason& reason, BroughtBy brought_by, const void* event);
     void publish(const WaitReason& reason);
     void unpublish();
-    void record_wait(const WaitReason& reason, std::uint64_t ticks);
+    void record_wait(const WaitReason& reason, std::uint64_t since, std::uint64_t ticks);
     // The look since `begin` was the last of a count of vain ones. Yields if that helps; true: it
     // should sleep.
     [[gnu::cold]] bool looked_in_vain(std::uint64_t begin);
@@ -196,10 +196,10 @@ void Rank::wait_observed(Done& done, Progress& progress, Arrange& arrange, Reaso
                          BroughtBy brought_by, const void* event) {
     const std::uint64_t begin_ns = lock.observed_by_tool() ? monotonic_ns() : 0;
     const std::uint64_t begin = fibre::ticks();
-    profile.wait_begins();
+    const std::uint64_t since = profile.wait_begins();
     wait_in_turns<true>(done, progress, arrange, reason, brought_by, event);
     if (profile.on()) {
-        record_wait(reason(), fibre::ticks() - begin);
+        record_wait(reason(), since, fibre::ticks() - begin);
     }
     if (begin_ns == 0) {
         return;

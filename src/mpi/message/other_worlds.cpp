@@ -19,7 +19,8 @@ Error OtherWorlds::open(Engine& engine) {
             core.transport.grow(room);
         }
     };
-    if (Error error = core.transport.open_bridge(grow)) {
+    const auto forget = [&core](std::vector<std::uint32_t>& ended) { core.peers.forget(ended); };
+    if (Error error = core.transport.open_bridge({.grow = grow, .forget = forget})) {
         return error;
     }
     if (core.transport.network() == nullptr) {

@@ -1,5 +1,6 @@
 #include "mpi/message/peers.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace warren::message {
@@ -27,6 +28,20 @@ Peer& Peers::make(std::uint32_t endpoint) {
     made->next_made = made_;
     made_ = peers_[endpoint] = made.release();
     return *made_;
+}
+
+void Peers::forget(std::vector<std::uint32_t>& endpoints) {
+    std::erase_if(endpoints, [this](std::uint32_t endpoint) {
+        return peers_[endpoint] != nullptr && !peers_[endpoint]->is_idle();
+    });
+    for (Peer** link = &made_; *link != nullptr;) {
+        if (std::binary_search(endpoints.begin(), endpoints.end(), (*link)->peer)) {
+            const std::unique_ptr<Peer> forgotten(std::exchange(*link, (*link)->next_made));
+            peers_[forgotten->peer] = nullptr;
+        } else {
+            link = &(*link)->next_made;
+        }
+    }
 }
 
 } // namespace warren::message

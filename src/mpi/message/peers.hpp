@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "base/sparse_array.hpp"
 #include "mpi/message/matching.hpp"
@@ -37,6 +38,16 @@ struct Peer : transport::Channel {
         return static_cast<Arriving&>(*above).inbound;
     }
 
+    // Nothing is under way.
+    bool is_idle() const {
+        const transport::LargeData* const data = large_if_any();
+        return first == nullptr &&
+               (data == nullptr ||
+                (data->offers == 0 &&
+                 (data->above == nullptr ||
+                  static_cast<const Arriving&>(*data->above).inbound.left == 0)));
+    }
+
     Outgoing* first = nullptr; // waiting for space, in order
     Outgoing* last = nullptr;
     Peer* next_waiting = nullptr; // among the peers with something waiting (Outbox)
@@ -64,6 +75,8 @@ class Peers {
     }
     // Makes room for endpoints below `endpoints`, which are of other worlds.
     void grow(std::uint32_t endpoints) { peers_.grow(endpoints); }
+    // Forgets these, of other worlds, and takes those out of the ordered list that are not idle.
+    void forget(std::vector<std::uint32_t>& endpoints);
     // Null: there has been no contact.
     Peer* find(std::uint32_t endpoint) { return peers_[endpoint]; }
 

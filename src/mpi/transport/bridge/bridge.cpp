@@ -1,5 +1,6 @@
 #include "mpi/transport/bridge/bridge.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -25,20 +26,21 @@ Error no_descriptor(const char* what) {
 
 } // namespace
 
-Bridge::Bridge(Rank& rank, std::function<void(std::uint32_t)> grow, const Patience& patience)
+Bridge::Bridge(Rank& rank, Above above, const Patience& patience)
     : rank_(rank),
       first_(rank.world_size),
       own_{.world = node::world_number(rank.segment), .rank = rank.world_rank},
-      grow_(std::move(grow)),
-      patience_(patience) {}
+      above_(std::move(above)),
+      patience_(patience),
+      next_endpoint_(first_) {}
 
-Error Bridge::open(Rank& rank, std::function<void(std::uint32_t)> grow,
-                   std::unique_ptr<Bridge>& opened, const Patience& patience) {
+Error Bridge::open(Rank& rank, Above above, std::unique_ptr<Bridge>& opened,
+                   const Patience& patience) {
     if (rank.size != rank.world_size) {
         return fail(MPI_ERR_UNSUPPORTED_OPERATION,
                     "processes of other worlds can't be reached from a job of several nodes");
     }
-    std::unique_ptr<Bridge> bridge(new Bridge(rank, std::move(grow), patience));
+    std::unique_ptr<Bridge> bridge(new Bridge(rank, std::move(above), patience));
     if (Error error = bridge->listen()) {
         return error;
     }
@@ -76,7 +78,7 @@ Bridge::~Bridge() {
         kernel_wake(asleep_, 1);
         watcher_.join();
     }
-    for (const std::unique_ptr<Way>& way : ways_) {
+    for (const auto& [endpoint, way] : ways_) {
         if (way->connection >= 0) {
             close(way->connection);
         }
@@ -101,19 +103,63 @@ std::uint32_t Bridge::endpoint_of(const node::ProcessName& process) {
     if (found != endpoints_.end()) {
         return found->second;
     }
-    const auto endpoint = first_ + static_cast<std::uint32_t>(ways_.size());
-    grow_(endpoint + 1);
-    ways_.push_back(std::make_unique<Way>());
-    ways_.back()->process = process;
+    if (ways_.size() >= most_ways_) {
+        forget_ended();
+        most_ways_ = std::max(ways_at_first, 2 * ways_.size());
+    }
+    const std::uint32_t endpoint = next_endpoint_++;
+    above_.grow(endpoint + 1);
+    ways_[endpoint] = std::make_unique<Way>();
+    ways_[endpoint]->process = process;
     endpoints_.emplace(process, endpoint);
     return endpoint;
 }
 
 node::ProcessName Bridge::name_of(std::uint32_t endpoint) const {
-    return endpoint >= first_
-               ? ways_[endpoint - first_]->process
-               : node::ProcessName{.world = own_.world,
-                                   .rank = node::Endpoints(rank_.segment).world_rank(endpoint)};
+    if (endpoint < first_) {
+        return {.world = own_.world, .rank = node::Endpoints(rank_.segment).world_rank(endpoint)};
+    }
+    const auto found = ways_.find(endpoint);
+    return found != ways_.end() ? found->second->process : node::ProcessName{};
+}
+
+// Who has left, and whom nobody finds any more: a process listens as long as it may be met.
+bool Bridge::has_gone(std::uint32_t endpoint, const Way& way) const {
+    if (way.users != 0 || !way.left || way.connection >= 0 || !way.backlog.empty() ||
+        std::any_of(arriving_.begin(), arriving_.end(), [endpoint](const auto& arriving) {
+            return arriving.second.endpoint == endpoint;
+        })) {
+        return false;
+    }
+    const int connection =
+        way.ended ? -1 : node::connect_to(node::socket_of(way.process), SOCK_STREAM);
+    if (connection >= 0) {
+        close(connection);
+    }
+    return way.ended || (connection < 0 && errno == ECONNREFUSED);
+}
+
+void Bridge::forget_ended() {
+    std::vector<std::uint32_t> ended;
+    for (const auto& [endpoint, way] : ways_) {
+        if (has_gone(endpoint, *way)) {
+            ended.push_back(endpoint);
+        }
+    }
+    above_.forget(ended);
+    for (const std::uint32_t endpoint : ended) {
+        endpoints_.erase(ways_.at(endpoint)->process);
+        ways_.erase(endpoint);
+    }
+}
+
+// A group may still name it, or a caller at a port.
+Bridge::Way& Bridge::forgotten_way(std::uint32_t endpoint) {
+    std::unique_ptr<Way>& made = ways_[endpoint];
+    made = std::make_unique<Way>();
+    made->left = true;
+    made->ended = true;
+    return *made;
 }
 
 int Bridge::reach(std::uint32_t endpoint) {
@@ -170,17 +216,19 @@ void Bridge::leave() {
             connect(way(arriving.endpoint));
         }
     }
-    for (std::uint32_t number = 0; number < ways_.size(); ++number) {
-        if (ways_[number]->connection >= 0) {
-            say_goodbye(first_ + number);
+    for (const auto& [endpoint, its] : ways_) {
+        if (its->connection >= 0) {
+            say_goodbye(endpoint);
         }
     }
 }
 
 void Bridge::lost(std::uint32_t endpoint, const std::string& cause) {
     usleep(patience_.lost_us);
-    end_job(node::lost_world_text + std::string("the connection to its rank ") +
-            std::to_string(name_of(endpoint).rank) + " was lost, because " + cause);
+    const node::ProcessName name = name_of(endpoint);
+    end_job(std::string(node::lost_world_text) + "the connection to " +
+            (name.world != 0 ? "its rank " + std::to_string(name.rank) : "one of its ranks") +
+            " was lost, because " + cause);
 }
 
 void Bridge::end_job(const std::string& text) {
@@ -292,6 +340,10 @@ void Bridge::connect_again(std::uint32_t endpoint) {
         return;
     }
     its.lacks_descriptors_since_ns = 0;
+    if (reason == ECONNREFUSED && (its.opened != 0 || its.newest != 0)) {
+        connection_broke(endpoint); // it has listened before
+        return;
+    }
     if (reason == EPERM || now > its.give_up_ns) {
         lost(endpoint,
              reason == ECONNREFUSED ? "it does not listen" : node::text_of_socket_error(reason));

@@ -7,7 +7,8 @@
 // connection is a stream of frames: a head, a block's extra, data.
 //
 // A process of another world gets an endpoint when it is first heard of, from world_size on, in the
-// order of that; each rank numbers for itself. Endpoints are never used again.
+// order of that; each rank numbers for itself. Endpoints are never used again. Of processes that
+// have ended nothing is kept but that their numbers are taken.
 //
 // A process is connected while communicators have it as a member (retain, release). The end of a
 // connected process ends the job. When the last communicator has gone, a frame says goodbye, and
@@ -39,11 +40,19 @@
 
 namespace warren::transport::bridge {
 
+// Above: the room above's state by endpoint.
+struct Above {
+    // Makes room for endpoints below `endpoints`.
+    std::function<void(std::uint32_t endpoints)> grow;
+    // Forgets these, in order, and takes those out of the list that it can't.
+    std::function<void(std::vector<std::uint32_t>& ended)> forget;
+};
+
 class Bridge {
   public:
-    // Listens. `grow` makes room for endpoints below its argument. Errors: class MPI_ERR_OTHER.
-    static Error open(Rank& rank, std::function<void(std::uint32_t)> grow,
-                      std::unique_ptr<Bridge>& opened, const Patience& patience = {});
+    // Listens. Errors: class MPI_ERR_OTHER.
+    static Error open(Rank& rank, Above above, std::unique_ptr<Bridge>& opened,
+                      const Patience& patience = {});
     ~Bridge();
     Bridge(const Bridge&) = delete;
     Bridge& operator=(const Bridge&) = delete;
@@ -122,14 +131,20 @@ class Bridge {
         bool goodbye = false;
     };
 
-    Bridge(Rank& rank, std::function<void(std::uint32_t)> grow, const Patience& patience);
+    Bridge(Rank& rank, Above above, const Patience& patience);
 
     Error listen();
     Error start_watcher();
     void watcher();
     void nudge_watcher() const;
 
-    Way& way(std::uint32_t endpoint) { return *ways_[endpoint - first_]; }
+    Way& way(std::uint32_t endpoint) {
+        const auto found = ways_.find(endpoint);
+        return found != ways_.end() ? *found->second : forgotten_way(endpoint);
+    }
+    Way& forgotten_way(std::uint32_t endpoint);
+    void forget_ended();
+    bool has_gone(std::uint32_t endpoint, const Way& way) const;
     bool look(const Handler& handler);
     void other_end_closed(std::uint32_t endpoint, const Handler& handler);
     void take_connections();
@@ -152,9 +167,11 @@ class Bridge {
     Rank& rank_;
     const std::uint32_t first_; // endpoint of another world
     const node::ProcessName own_;
-    const std::function<void(std::uint32_t)> grow_;
+    const Above above_;
     const Patience patience_;
-    std::vector<std::unique_ptr<Way>> ways_; // by endpoint
+    std::map<std::uint32_t, std::unique_ptr<Way>> ways_; // by endpoint
+    std::uint32_t next_endpoint_;
+    std::size_t most_ways_ = ways_at_first; // before the ended ones are looked for
     std::map<node::ProcessName, std::uint32_t> endpoints_;
     std::map<std::uint32_t, Arriving> arriving_; // by a number of their own
     std::uint32_t last_arriving_ = 0;

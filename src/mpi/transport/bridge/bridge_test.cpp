@@ -1,6 +1,7 @@
 // Ranks of two worlds in one process.
 #include "mpi/transport/bridge/bridge.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -37,7 +38,14 @@ struct World {
     }
     void listen(const Patience& its_patience = {}) {
         Error error = Bridge::open(
-            *rank, [this](std::uint32_t endpoints) { room = endpoints; }, bridge, its_patience);
+            *rank,
+            {.grow = [this](std::uint32_t endpoints) { room = endpoints; },
+             .forget =
+                 [this](std::vector<std::uint32_t>& ended) {
+                     std::erase_if(ended, [this](auto endpoint) { return endpoint == kept; });
+                     forgotten.insert(forgotten.end(), ended.begin(), ended.end());
+                 }},
+            bridge, its_patience);
         EXPECT_FALSE(error);
     }
     node::ProcessName name() const { return bridge->own_name(); }
@@ -55,6 +63,8 @@ struct World {
     std::unique_ptr<Rank> rank;
     std::unique_ptr<Bridge> bridge;
     std::uint32_t room = 0;
+    std::uint32_t kept = 0; // which the room above can't forget
+    std::vector<std::uint32_t> forgotten;
     std::vector<Received> received;
 };
 
@@ -291,6 +301,62 @@ TEST(Bridge, GoodbyeLetsAProcessEnd) {
     EXPECT_TRUE(one.bridge->send(endpoint, header(2), nullptr, "hello", 5));
     EXPECT_TRUE(one.bridge->is_idle());
     one.bridge->release(endpoint);
+}
+
+// Two that have not met exchange messages, and say goodbye. The endpoint of the other one.
+std::uint32_t meet_and_part(World& one, World& other) {
+    const std::uint32_t its = one.bridge->endpoint_of(other.name());
+    const std::uint32_t back = other.bridge->endpoint_of(one.name());
+    one.bridge->retain(its);
+    other.bridge->retain(back);
+    EXPECT_TRUE(one.bridge->send(its, header(1), nullptr, "hello", 5));
+    EXPECT_TRUE(other.bridge->send(back, header(1), nullptr, "hello", 5));
+    EXPECT_TRUE(comes(one, other, [&] {
+        return !one.received.empty() && one.received.back().sender == its &&
+               !other.received.empty();
+    }));
+    one.bridge->release(its);
+    other.bridge->release(back);
+    EXPECT_TRUE(comes(one, other,
+                      [&] { return one.bridge->has_left(its) && other.bridge->has_left(back); }));
+    return its;
+}
+
+TEST(Bridge, ForgetsProcessesThatHaveEnded) {
+    World one;
+    World stays;
+    const std::uint32_t its = meet_and_part(one, stays);
+    for (std::size_t turn = 0; turn <= 2 * ways_at_first; ++turn) {
+        World other;
+        const std::uint32_t endpoint = meet_and_part(one, other);
+        one.kept = turn == 0 ? endpoint : one.kept;
+    }
+    EXPECT_GE(one.forgotten.size(), ways_at_first);
+    EXPECT_EQ(std::count(one.forgotten.begin(), one.forgotten.end(), its), 0);
+    EXPECT_EQ(one.bridge->endpoint_of(stays.name()), its);
+    EXPECT_NE(one.bridge->name_of(one.kept), node::ProcessName{});
+    // Somebody may still name it: nobody is there.
+    EXPECT_EQ(one.bridge->name_of(one.forgotten.front()), node::ProcessName{});
+    EXPECT_TRUE(one.bridge->has_left(one.forgotten.front()));
+    EXPECT_TRUE(one.bridge->send(one.forgotten.front(), header(2), nullptr, "hello", 5));
+    EXPECT_TRUE(one.bridge->is_idle());
+}
+
+TEST(Bridge, NothingWaitsForAProcessThatHasEnded) {
+    World one;
+    auto other = std::make_unique<World>();
+    const std::uint32_t its = one.bridge->endpoint_of(other->name());
+    const std::uint32_t back = other->bridge->endpoint_of(one.name());
+    EXPECT_TRUE(other->bridge->send(back, header(1), nullptr, "hello", 5));
+    EXPECT_TRUE(comes(one, *other, [&] { return !one.received.empty(); }));
+    other.reset(); // without goodbye
+    one.bridge->send(its, header(1), nullptr, "hello", 5);
+    const auto end = std::chrono::steady_clock::now() + patience;
+    while (!one.bridge->is_idle() && std::chrono::steady_clock::now() < end) {
+        one.poll();
+    }
+    EXPECT_TRUE(one.bridge->is_idle());
+    EXPECT_TRUE(one.bridge->has_left(its));
 }
 
 TEST(Bridge, OldGoodbyeMeansNothingToAProcessThatHasCalledAgain) {

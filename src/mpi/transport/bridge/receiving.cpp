@@ -59,13 +59,11 @@ int milliseconds_until(std::uint64_t time_ns) {
 bool Bridge::look(const Handler& handler) {
     bool moved = false;
     if (unreached_.load(std::memory_order_relaxed) != 0) {
-        for (std::uint32_t number = 0; number < ways_.size(); ++number) {
-            Way& its = *ways_[number];
-            if (its.give_up_ns == 0) {
-                continue;
+        for (const auto& [endpoint, its] : ways_) {
+            if (its->give_up_ns != 0) {
+                connect_again(endpoint);
+                moved |= its->give_up_ns == 0;
             }
-            connect_again(first_ + number);
-            moved |= its.give_up_ns == 0;
         }
     }
     epoll_event events[events_at_once];
@@ -266,8 +264,12 @@ void Bridge::arriving_ended(std::uint32_t number, const char* reason) {
             }
             lost(endpoint, reason);
         }
-        way(endpoint).left = true;
-        way(endpoint).ended = true;
+        Way& its = way(endpoint);
+        its.left = true;
+        its.ended = true;
+        if (its.connection < 0) {
+            close_way(its); // nobody takes what waits
+        }
     }
 }
 

@@ -28,6 +28,8 @@ struct Patience {
 };
 // Connections that are taken at once, before messages get their turn.
 inline constexpr int connections_at_once = 64;
+// Processes met before those that have ended are forgotten; then twice as many as are left.
+inline constexpr std::size_t ways_at_first = 32;
 // Connections that the kernel keeps until they are taken.
 inline constexpr int connections_waiting = 1024;
 

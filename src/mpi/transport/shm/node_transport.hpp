@@ -220,8 +220,8 @@ class NodeTransport {
     }
     // To other worlds, once the rank has to do with any; null before.
     bridge::Bridge* bridge() const { return bridge_.get(); }
-    Error open_bridge(std::function<void(std::uint32_t)> grow) {
-        return bridge::Bridge::open(rank_, std::move(grow), bridge_);
+    Error open_bridge(bridge::Above above) {
+        return bridge::Bridge::open(rank_, std::move(above), bridge_);
     }
     // Makes room for endpoints below `endpoints`.
     void grow(std::uint32_t endpoints);

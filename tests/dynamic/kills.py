@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Kills of random processes of jobs that spawn: one message, with the signal, and nothing is left.
 
-    kills.py --mpiexec M --talking PROGRAM [--kills N] [--seed S]
+    kills.py --mpiexec M --talking PROGRAM [--kills N] [--seed S] [--kinds processes,threads,fibres]
 
 A job goes on when the world of the process that was killed has disconnected; its exit code and its message are that
 world's at the end.
@@ -18,7 +18,6 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from cases import expect, wait_until
 
-KINDS = ("processes", "threads", "fibres")
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV)
 
 
@@ -55,7 +54,7 @@ def kill(victim, number):
 
 def run_one(turn, chance):
     mark = f"kills.{os.getpid()}.{turn}"
-    ranks = KINDS[turn % len(KINDS)]
+    ranks = args.kinds[turn % len(args.kinds)]
     behaviour = chance.choice(("stay", "cycle"))
     number = chance.choice(SIGNALS)
     words = ["--ranks", ranks, "-n", str(chance.randint(1, 3)), args.talking, mark, behaviour]
@@ -86,6 +85,7 @@ parser.add_argument("--mpiexec", required=True, type=os.path.abspath)
 parser.add_argument("--talking", required=True, type=os.path.abspath)
 parser.add_argument("--kills", type=int, default=100)
 parser.add_argument("--seed", type=int, default=1)
+parser.add_argument("--kinds", type=lambda text: text.split(","), default=["processes", "threads", "fibres"])
 args = parser.parse_args()
 random_numbers = random.Random(args.seed)
 failed = sum(not run_one(turn, random_numbers) for turn in range(args.kills))

@@ -134,12 +134,45 @@ def interrupted_mpiexec_leaves_nothing():
     kill_and_look(signal.SIGINT, lambda job, name: job.pid)
 
 
+def children_of(pid):
+    return {int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+
+
+def parent_rank(job, name):
+    return min(children_of(job.pid) & set(processes(name, args.partner)))
+
+
 @case
 def killed_rank_leaves_nothing():
-    def parent(job, name):
-        children = pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split()
-        return next(int(child) for child in children if int(child) in processes(name, args.partner))
-    kill_and_look(signal.SIGKILL, parent)
+    kill_and_look(signal.SIGKILL, parent_rank)
+
+
+def kill_while_mpiexec_is_busy(of_child):
+    """The ranks of the other world notice a rank's end before the rank's mpiexec says why."""
+    name = mark()
+    job = start(command(2, "wait", name))
+    for _ in range(2):
+        expect(job.stdout.readline() == "waits\n", "not both worlds wait")
+    busy = min(children_of(job.pid) & set(processes(name, "mpiexec"))) if of_child else job.pid
+    victim = min(children_of(busy) & set(processes(name, args.partner)))
+    os.kill(busy, signal.SIGSTOP)
+    os.kill(victim, signal.SIGKILL)
+    time.sleep(4)  # the ranks' two seconds, and a part of their mpiexec's
+    os.kill(busy, signal.SIGCONT)
+    _, errors = job.communicate(timeout=60)
+    expect(job.returncode != 0, "exit code 0")
+    expect("SIGKILL" in errors and errors.count("\n") == 1, errors)
+    wait_until(lambda: not processes(name), f"left: {processes(name)}")
+
+
+@case
+def busy_mpiexec_says_why_a_child_has_ended():
+    kill_while_mpiexec_is_busy(of_child=True)
+
+
+@case
+def busy_mpiexec_says_why_a_parent_has_ended():
+    kill_while_mpiexec_is_busy(of_child=False)
 
 
 @case
@@ -149,8 +182,7 @@ def children_wait_for_the_words_about_their_parent():
     job = start(command(1, "late_children", name))
     for _ in range(2):
         expect(job.stdout.readline() == "late\n", "the children haven't started")
-    children = pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split()
-    parent = next(int(child) for child in children if int(child) in processes(name, args.partner))
+    parent = parent_rank(job, name)
     os.kill(job.pid, signal.SIGSTOP)
     os.kill(parent, signal.SIGKILL)
     time.sleep(2) # the children's pause of 1 s, and half of what they wait
@@ -174,6 +206,15 @@ def killed_singleton_leaves_nothing():
 @case
 def cycles_leave_nothing():
     succeeded(run(command(1, "cycles", "20")), "done")
+
+
+@case
+def cycles_take_no_memory():
+    job = run(["env", "SHOWS_MEMORY=1", *command(1, "cycles", "400")])
+    expect(job.returncode == 0, f"exit code {job.returncode}: {job.stderr}")
+    words = job.stdout.split()
+    # Not forgotten yet may be up to 32 processes, of 400 bytes each, and the last one's connection, of 32 kB.
+    expect(int(words[0]) < 65000 and words[3] == "300", job.stdout)
 
 
 @case

@@ -81,7 +81,7 @@ void JobWatch::run() {
     if (job_.spawned_by.descriptor() >= 0) {
         job_.events.watch(job_.spawned_by.descriptor(), Source::spawner);
     }
-    while (job_.alive > 0 || spawned_.running() > 0 ||
+    while (job_.alive > 0 || spawned_.running() > 0 || reason_until_ns_ != 0 ||
            (linger_until_ns_ > monotonic_ns() && job_.output.open_streams() > 0)) {
         update_input();
         update_link();
@@ -190,7 +190,7 @@ void JobWatch::take_ended() {
         if (found != job_.process_of.end()) {
             process_ended(job_.processes[found->second], status);
         } else if (spawned_.ended(pid, status)) {
-            continue;
+            look_for_recorded_end(); // which may have waited for this
         } else if (pid == job_.guardian.pid()) {
             job_.guardian.forget();
             if (ending_ != Ending::killed) {
@@ -247,6 +247,9 @@ void JobWatch::tell_of_end(const std::vector<std::uint32_t>& ended) {
 
 // Decides what the end of these ranks, all of one process, means for the job.
 void JobWatch::judge_end(const std::vector<std::uint32_t>& ranks, pid_t pid, int wait_status) {
+    if (reason_until_ns_ != 0 && !WIFSIGNALED(wait_status)) {
+        return; // it has lost another world
+    }
     EndedRanks ended = gravest(ranks, job_.segment, WIFSIGNALED(wait_status));
     ended.pid = pid;
     ended.wait_status = wait_status;
@@ -303,7 +306,7 @@ void JobWatch::look_for_recorded_end() {
     const node::SegmentHeader& header = job_.segment.header();
     const node::JobEnd end = header.job_end.load(std::memory_order_acquire);
     if (ending_ != Ending::not_yet ||
-        (end != node::JobEnd::aborted && end != node::JobEnd::fatal_error)) {
+        (end != node::JobEnd::aborted && end != node::JobEnd::fatal_error) || awaits_reason()) {
         return;
     }
     const std::uint32_t rank = std::min(header.end_rank, job_.segment.ranks() - 1);
@@ -316,6 +319,19 @@ void JobWatch::look_for_recorded_end() {
     // A rank that failed alone before explains less than this.
     job_.report.take_back();
     end_job(outcome.exit_code, outcome.message);
+}
+
+// Whether ranks have lost another world, and the mpiexec that knows why may not have come to say
+// so: one that is a child of this one, and ends then, or the one that has spawned this job, and
+// kills it.
+bool JobWatch::awaits_reason() {
+    if (!node::is_lost_world(job_.segment.header().end_text) || spawned_.exit_code() != 0 ||
+        (spawned_.running() == 0 && !job_.spawned_by.is_spawned())) {
+        return false;
+    }
+    const std::uint64_t now = monotonic_ns();
+    reason_until_ns_ = reason_until_ns_ == 0 ? now + reason_patience_ns : reason_until_ns_;
+    return now < reason_until_ns_;
 }
 
 void JobWatch::look_for_missing_ranks() {
@@ -381,6 +397,7 @@ void JobWatch::end_job(int exit_code, const std::string& message) {
         return;
     }
     ending_ = Ending::asked;
+    reason_until_ns_ = 0;
     if (job_.agent != nullptr) {
         job_.agent->link.send(FrameKind::ends_job);
     }
@@ -393,6 +410,7 @@ void JobWatch::end_job(int exit_code, const std::string& message) {
 void JobWatch::kill_ranks() {
     ending_ = Ending::killed;
     kill_at_ns_ = 0;
+    reason_until_ns_ = 0;
     spawned_.kill_all();
     signal_ranks(SIGKILL);
 }
@@ -419,7 +437,7 @@ int JobWatch::milliseconds_to_deadline() const {
     std::uint64_t next = UINT64_MAX;
     for (const std::uint64_t deadline :
          {kill_at_ns_, time_limit_ns_, look_again_ns_, look_for_waits_ns_, linger_until_ns_,
-          job_.output.deadline_ns(), spawned_.listens_again_ns()}) {
+          reason_until_ns_, job_.output.deadline_ns(), spawned_.listens_again_ns()}) {
         if (deadline != 0) {
             next = std::min(next, deadline);
         }
@@ -434,7 +452,7 @@ int JobWatch::milliseconds_to_deadline() const {
 
 void JobWatch::pass_deadlines() {
     spawned_.listen_again();
-    if ((kill_at_ns_ | time_limit_ns_ | look_again_ns_ | look_for_waits_ns_ |
+    if ((kill_at_ns_ | time_limit_ns_ | look_again_ns_ | look_for_waits_ns_ | reason_until_ns_ |
          job_.output.deadline_ns()) == 0) {
         return;
     }
@@ -462,6 +480,9 @@ void JobWatch::pass_deadlines() {
                                  signal_name(forwarded_) + "; they are killed");
         }
         kill_ranks();
+    }
+    if (reason_until_ns_ != 0 && now >= reason_until_ns_) {
+        look_for_recorded_end();
     }
     if (passed(look_again_ns_)) {
         look_for_missing_ranks();

@@ -66,6 +66,7 @@ class JobWatch {
     void judge_end(const std::vector<std::uint32_t>& ranks, pid_t pid, int wait_status);
     void tell_of_end(const std::vector<std::uint32_t>& ended);
     void look_for_recorded_end();
+    bool awaits_reason();
     void look_for_missing_ranks();
     void look_for_vain_waits();
     bool any_initialised() const;
@@ -97,6 +98,8 @@ class JobWatch {
     std::uint64_t time_limit_ns_ = 0;
     std::uint64_t look_again_ns_ = 0;
     std::uint64_t linger_until_ns_ = 0;
+    // How long the mpiexec of a world that ranks have lost may take to say why.
+    std::uint64_t reason_until_ns_ = 0;
 };
 
 } // namespace warren::launch

@@ -61,6 +61,9 @@ inline constexpr std::uint64_t launcher_patience_ns = 500'000'000;
 // Children in the background may still write for this time, ns, when all ranks have succeeded
 // ("prog | tee log &").
 inline constexpr std::uint64_t linger_ns = 500'000'000;
+// How long, ns, a job whose ranks have lost another world waits for that one's mpiexec, which knows
+// why. It says so at once, but a machine may be busy.
+inline constexpr std::uint64_t reason_patience_ns = 5'000'000'000;
 // Time, ns, between looks for ranks that wait for one that has finalised and failed.
 inline constexpr std::uint64_t look_for_waits_ns = 250'000'000;
 // Such a wait has to last for this time, ns: what was sent before has arrived by then.

@@ -164,15 +164,21 @@ bool Launcher::has_failed(const Request& request, std::string& reason) {
     return true;
 }
 
-void Launcher::end(const Request& request, bool connected) {
-    if (connected) {
-        ::send(request.connection, &node::spawn_connected, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-    }
-    if (connected && request.own) {
+void Launcher::end(const Request& request) {
+    ::close(request.connection);
+}
+
+bool Launcher::end_connected(const Request& request, std::string& reason) {
+    ::send(request.connection, &node::spawn_connected, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    // mpiexec can tell no more from here on: it says failures itself. One told before is read.
+    shutdown(request.connection, SHUT_RD);
+    const bool failed = has_failed(request, reason) && !reason.empty();
+    if (!failed && request.own) {
         kept_.push_back(request.connection);
     } else {
         ::close(request.connection);
     }
+    return !failed;
 }
 
 } // namespace warren::mpi

@@ -31,8 +31,11 @@ class Launcher {
               const std::function<void()>& pause, Request& made);
     // Whether the world can't come any more; the reason, or "".
     static bool has_failed(const Request& request, std::string& reason);
-    // The world has connected, or has failed: the connection is no longer needed.
-    void end(const Request& request, bool connected);
+    // The world has failed: the connection is no longer needed.
+    static void end(const Request& request);
+    // The world has connected: from now on its failures are its mpiexec's to say. False: it has
+    // failed before, and the connection has ended; the reason, or "".
+    bool end_connected(const Request& request, std::string& reason);
 
   private:
     static Error start_mpiexec(const std::string& port, const std::vector<std::string>& words,

@@ -197,7 +197,11 @@ Error start_world(Context& context, void* arguments, Meeting& found) {
             connected = !failed && accept_first(context, port.number, 0, found);
         }
         message::OtherWorlds::bridge(engine)->forget(request.connection);
-        context.launcher.end(request, connected);
+        if (!connected) {
+            Launcher::end(request);
+        } else {
+            connected = context.launcher.end_connected(request, reason);
+        }
         if (!connected) {
             error =
                 fail(MPI_ERR_SPAWN, "%s",

@@ -1,4 +1,4 @@
-// What a spawned world's mpiexec and the rank that waits for it say to each other at the end.
+// LauncherTest: what is said between the mpiexec of a spawned world and the rank that waits for it.
 #include "mpi/entry/launcher.hpp"
 
 #include <cerrno>

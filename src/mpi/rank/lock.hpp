@@ -33,7 +33,7 @@ class RankLock {
     // ask is one instruction: it changes while one thread calls MPI, and stays when threads share.)
     bool closed() const { return closed_; }
     bool observed() const { return observed_.load(std::memory_order_relaxed); }
-    // What only a tool asks for is not counted for a profile.
+    // Without a tool, figures that only tools ask for are not counted for a profile.
     bool observed_by_tool() const { return observed_by_tool_.load(std::memory_order_relaxed); }
     void observe(bool on, bool by_tool) {
         observed_.store(on, std::memory_order_relaxed);

@@ -24,7 +24,7 @@ SOME = "incount"
 ALL = "count"
 
 # Procedures whose arguments of a kind are none of its constants.
-UNTOUCHED = {"ERROR_CODE": {"MPI_Abort"}, "BUFFER": {"MPI_Get_address"}}
+UNTOUCHED = {"ERROR_CODE": {"MPI_Abort"}, "BUFFER": {"MPI_Get_address"}, "RANK": {"MPI_Comm_rank", "MPI_Cart_rank"}}
 
 # Strings that are cut to the foreign length: procedure -> limit.
 STRINGS = {

@@ -23,6 +23,13 @@ FORTRAN = """
     (*(c_status) = *(const MPI_Status *)(const void *)(f_status), MPI_SUCCESS)
 #define PMPI_Status_c2f MPI_Status_c2f
 #define PMPI_Status_f2c MPI_Status_f2c
+
+/* TYPE(MPI_Status) of the module mpi_f08 is the same as C's. */
+#define MPI_F08_status MPI_Status
+#define MPI_Status_c2f08(c_status, f08_status) (*(f08_status) = *(c_status), MPI_SUCCESS)
+#define MPI_Status_f082c(f08_status, c_status) (*(c_status) = *(f08_status), MPI_SUCCESS)
+#define MPI_Status_f082f(f08_status, f_status) MPI_Status_c2f(f08_status, f_status)
+#define MPI_Status_f2f08(f_status, f08_status) MPI_Status_f2c(f_status, f08_status)
 """
 
 CLOSE = """

@@ -62,6 +62,13 @@ static void made(int rank) {
     int count = 0;
     MPI_Get_count(&copy, MPI_INT, &count);
     CHECK(count == 3 && copy.MPI_SOURCE == rank && copy.MPI_TAG == 5);
+    MPI_F08_status status;
+    memset(words, 0, sizeof words);
+    CHECK(MPI_Status_c2f08(&copy, &status) == MPI_SUCCESS);
+    CHECK(MPI_Status_f082f(&status, words) == MPI_SUCCESS && words[MPI_F_TAG] == 5);
+    words[MPI_F_TAG] = 6;
+    CHECK(MPI_Status_f2f08(words, &status) == MPI_SUCCESS);
+    CHECK(MPI_Status_f082c(&status, &copy) == MPI_SUCCESS && copy.MPI_TAG == 6);
     MPI_Info_free(&info);
     MPI_Type_free(&type);
     MPI_Group_free(&group);

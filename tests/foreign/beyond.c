@@ -337,6 +337,15 @@ static void extensions(void) {
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     MPI_Request_free(&request);
 #else
+    int size = 0, integers = 0, addresses = 0, types = 0, combiner = 0;
+    MPI_Datatype copy, original;
+    CHECK(MPI_Type_size(MPIX_C_FLOAT16, &size) == MPI_SUCCESS && size == 2);
+    MPI_Type_dup(MPIX_C_FLOAT16, &copy);
+    MPI_Type_get_envelope(copy, &integers, &addresses, &types, &combiner);
+    CHECK(combiner == MPI_COMBINER_DUP && types == 1);
+    MPI_Type_get_contents(copy, 0, 0, 1, NULL, NULL, &original);
+    CHECK(original == MPIX_C_FLOAT16);
+    MPI_Type_free(&copy);
     int supported = -1;
     CHECK(MPIX_GPU_query_support(0, &supported) == MPI_SUCCESS && supported == 0);
     void* buffer = NULL;

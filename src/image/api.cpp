@@ -231,10 +231,19 @@ WARREN_API void warren_image_run_commands_by(const warren::image::CommandFunctio
     warren::image::libc::run_commands_by(*functions);
 }
 
-WARREN_API pid_t warren_image_find_thread(bool (*accepts)(pid_t thread, int argument),
-                                          int argument) {
+WARREN_API void warren_image_aim_signals_by(const warren::image::SignalFunctions* functions) {
+    warren::image::libc::aim_signals_by(*functions);
+}
+
+WARREN_API std::size_t warren_image_other_threads() {
     Image* image = warren::image::current_image();
-    return image != nullptr ? image->find_thread(accepts, argument) : 0;
+    return image != nullptr ? image->other_threads() : 0;
+}
+
+WARREN_API pid_t warren_image_find_thread_of(warren_image* image,
+                                             bool (*accepts)(pid_t thread, int argument),
+                                             int argument) {
+    return reinterpret_cast<Image*>(image)->find_thread(accepts, argument);
 }
 
 WARREN_API int warren_image_start_thread(pthread_t* made, const pthread_attr_t* attributes,

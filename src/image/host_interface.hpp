@@ -13,6 +13,8 @@
 #include <sys/types.h>
 #include <threads.h>
 
+#include "warren/image.h"
+
 namespace warren::image {
 
 // The system's functions that the host program stands in front of, and the reserve.
@@ -30,8 +32,19 @@ struct CommandFunctions {
     int (*spawn)(pid_t* child, const char* path, const posix_spawn_file_actions_t* actions,
                  const posix_spawnattr_t* attributes, char* const* arguments,
                  char* const* environment);
-    pid_t (*fork)(); // for a child that executes a program
+    pid_t (*fork)();           // for a child that executes a program
+    void (*note)(pid_t child); // that the image has made itself; null: nobody wants to know
     pid_t (*wait)(pid_t child, int* status, int options);
+    // While commands of system() run, the calling thread's image ignores some signals. begin
+    // returns those for which the command has the default. Null: it goes on as before.
+    sigset_t (*begin)();
+    void (*end)();
+};
+
+// How signals that an image's timer or message queue causes come to that image.
+struct SignalFunctions {
+    // Changes an event with SIGEV_SIGNAL, of a timer or not. False, and errno: it can't be.
+    bool (*aim)(sigevent* event, bool of_timer);
 };
 
 } // namespace warren::image
@@ -60,9 +73,12 @@ int warren_image_spawn_found(pid_t* child, const char* name,
 int warren_image_start_thread(pthread_t* made, const pthread_attr_t* attributes,
                               void* (*start)(void*), void* argument);
 int warren_image_start_c_thread(thrd_t* made, thrd_start_t start, void* argument);
-// The number of a thread of the calling thread's image, this one aside, of which accepts(number,
-// argument) is true; 0: none.
-pid_t warren_image_find_thread(bool (*accepts)(pid_t thread, int argument), int argument);
+// How many threads the calling thread's image has beside this one.
+std::size_t warren_image_other_threads();
+// The number of a thread of the image, the calling one aside, of which accepts(number, argument) is
+// true; 0: none, or they can't be looked at now. In signal handlers, too.
+pid_t warren_image_find_thread_of(warren_image* image, bool (*accepts)(pid_t thread, int argument),
+                                  int argument);
 // The calling image is about to close these; close, dup2 or dup3, and fcntl of programs of images.
 void warren_image_forget_files(unsigned first, unsigned last);
 int warren_image_close_file(int descriptor);
@@ -75,6 +91,7 @@ int warren_image_close_stream(std::FILE* stream);
 // calling thread's image can start one by fork and exec only; `prepare`: in the child, before it
 // executes the command, maybe in its parent's memory.
 void warren_image_watch_exec(bool (*needs_fork)(), void (*prepare)());
+void warren_image_aim_signals_by(const warren::image::SignalFunctions* functions);
 void warren_image_run_commands_by(const warren::image::CommandFunctions* functions);
 // From now on the loader keeps a descriptor of each file that it has read: keep(descriptor, true)
 // makes a copy that no program closes, or gives -1; keep(copy, false) closes it.

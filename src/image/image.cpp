@@ -540,7 +540,10 @@ void Image::renew_locks() {
 }
 
 pid_t Image::find_thread(bool (*accepts)(pid_t thread, int argument), int argument) {
-    const std::lock_guard guard(threads_lock_);
+    const std::unique_lock guard(threads_lock_, std::try_to_lock);
+    if (!guard.owns_lock()) {
+        return 0;
+    }
     for (const Thread* thread : threads_) {
         if (thread != thread_head().thread && thread->fibre == nullptr && thread->number != 0 &&
             accepts(thread->number, argument)) {

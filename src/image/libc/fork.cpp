@@ -46,8 +46,19 @@ struct ExecWatch {
 };
 ExecWatch exec_watch;
 
-CommandFunctions commands{
-    .set_mask = ::pthread_sigmask, .spawn = ::posix_spawn, .fork = ::fork, .wait = ::waitpid};
+CommandFunctions commands{.set_mask = ::pthread_sigmask,
+                          .spawn = ::posix_spawn,
+                          .fork = ::fork,
+                          .note = nullptr,
+                          .wait = ::waitpid,
+                          .begin = nullptr,
+                          .end = nullptr};
+
+// Signals of a shell; null: those of its parent.
+struct ShellSignals {
+    const sigset_t* blocked = nullptr;
+    const sigset_t* defaults = nullptr; // not ignored, though the parent may do so
+};
 
 void prepare_exec() {
     if (exec_watch.prepare != nullptr) {
@@ -73,11 +84,17 @@ ChildStreams own_streams() {
     return streams;
 }
 
-// `blocked`: signals that the shell blocks; null: those that its parent does.
 [[noreturn]] void become_shell(const char* const* arguments, char** environment,
-                               const ChildStreams& streams, const sigset_t* blocked) {
-    if (blocked != nullptr) {
-        ::pthread_sigmask(SIG_SETMASK, blocked, nullptr);
+                               const ChildStreams& streams, const ShellSignals& signals) {
+    for (int number = 1; signals.defaults != nullptr && number < NSIG; ++number) {
+        if (sigismember(signals.defaults, number) == 1) {
+            struct sigaction action {};
+            action.sa_handler = SIG_DFL;
+            ::sigaction(number, &action, nullptr);
+        }
+    }
+    if (signals.blocked != nullptr) {
+        ::pthread_sigmask(SIG_SETMASK, signals.blocked, nullptr);
     }
     for (int number = 0; number < 3; ++number) {
         const int from = streams[static_cast<std::size_t>(number)];
@@ -92,21 +109,27 @@ ChildStreams own_streams() {
 }
 
 pid_t start_shell(const char* command, const ChildStreams& streams,
-                  const sigset_t* blocked = nullptr) {
+                  const ShellSignals& signals = {}) {
     const char* const arguments[] = {"sh", "-c", command, nullptr};
     if (exec_watch.needs_fork != nullptr && exec_watch.needs_fork()) {
         const pid_t child = commands.fork();
         if (child == 0) {
-            become_shell(arguments, environment(), streams, blocked);
+            become_shell(arguments, environment(), streams, signals);
         }
         return child;
     }
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
-    if (blocked != nullptr) {
-        posix_spawnattr_setsigmask(&attributes, blocked);
-        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    short flags = 0;
+    if (signals.blocked != nullptr) {
+        posix_spawnattr_setsigmask(&attributes, signals.blocked);
+        flags |= POSIX_SPAWN_SETSIGMASK;
     }
+    if (signals.defaults != nullptr) {
+        posix_spawnattr_setsigdefault(&attributes, signals.defaults);
+        flags |= POSIX_SPAWN_SETSIGDEF;
+    }
+    posix_spawnattr_setflags(&attributes, flags);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     for (int number = 0; number < 3; ++number) {
@@ -243,6 +266,9 @@ int forkpty(int* master, char* name, const termios* attributes, const winsize* s
         close(ends[0]);
         return -1;
     }
+    if (commands.note != nullptr) {
+        commands.note(child);
+    }
     *master = ends[0];
     return child;
 }
@@ -265,14 +291,27 @@ int pthread_atfork(void (*prepare)(), void (*parent)(), void (*child)()) {
     return libc::register_atfork(prepare, parent, child, nullptr);
 }
 
-// As the C library's, but that it ignores no SIGINT and SIGQUIT meanwhile, which are the process's.
+// As the C library's. Without a host it ignores no SIGINT and SIGQUIT meanwhile, which are the
+// process's.
 int system(const char* command) {
     if (command == nullptr) {
         return 1; // there is a shell
     }
     const NoEndsOfChildren blocked;
-    const pid_t child = start_shell(command, own_streams(), blocked.before());
-    return child < 0 ? -1 : wait_for(child);
+    sigset_t defaults;
+    sigemptyset(&defaults);
+    if (commands.begin != nullptr) {
+        defaults = commands.begin();
+    }
+    const pid_t child =
+        start_shell(command, own_streams(), {.blocked = blocked.before(), .defaults = &defaults});
+    const int status = child < 0 ? -1 : wait_for(child);
+    if (commands.end != nullptr) {
+        const int error = errno;
+        commands.end();
+        errno = error;
+    }
+    return status;
 }
 
 std::FILE* popen(const char* command, const char* mode) {

@@ -44,6 +44,7 @@ extern "C" int __underflow(std::FILE* stream); // NOLINT(readability-identifier-
 namespace warren::image {
 class LibcState;
 struct CommandFunctions;
+struct SignalFunctions;
 } // namespace warren::image
 
 namespace warren::image::libc {
@@ -314,6 +315,7 @@ int timer_delete(timer_t timer);
 // All of the image's, which ends.
 void delete_timers(LibcState& state);
 // Around a fork, so that nobody else has the lock of the notices in the child.
+void aim_signals_by(const SignalFunctions& functions); // image/host_interface.hpp
 void lock_notices();
 void unlock_notices();
 int aio_read(aiocb* request);

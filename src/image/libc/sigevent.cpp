@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <ctime>
 #include <fcntl.h>
 #include <map>
@@ -22,6 +23,7 @@
 
 #include "base/blocked_signals.hpp"
 #include "image/host.hpp"
+#include "image/host_interface.hpp"
 #include "image/image.hpp"
 #include "image/libc/functions.hpp"
 #include "image/libc/notice.hpp"
@@ -195,6 +197,25 @@ int begin(aiocb* request, Begin begin_operation) {
         static_cast<void>(notice.release()); // run_notice has it
     }
     return result;
+}
+
+SignalFunctions signal_functions{};
+
+// Has the signal of an event come to the calling thread's image. Without a host it comes to the
+// first thread, if it is a timer's.
+bool aim(sigevent& event, bool of_timer) {
+    Image* image = current_image();
+    if (event.sigev_notify != SIGEV_SIGNAL || image == nullptr) {
+        return true;
+    }
+    if (signal_functions.aim != nullptr) {
+        return signal_functions.aim(&event, of_timer);
+    }
+    if (of_timer && image->running().kernel_thread != 0 && image->running().process == getpid()) {
+        event.sigev_notify = SIGEV_THREAD_ID; // else another image's thread may get the signal
+        event._sigev_un._tid = image->running().kernel_thread;
+    }
+    return true;
 }
 
 // Begins an asynchronous operation that takes its event as an argument.
@@ -424,19 +445,19 @@ int notify_by_thread(mqd_t queue, const sigevent& event) {
 
 } // namespace
 
+// Without an event, the signal is SIGALRM.
 int timer_create(clockid_t clock, sigevent* event, timer_t* timer) {
     sigevent copy{};
+    copy.sigev_notify = SIGEV_SIGNAL;
+    copy.sigev_signo = SIGALRM;
     if (event != nullptr) {
         copy = *event;
     }
     std::unique_ptr<Notice> notice = redirect(&copy, nullptr, true);
-    Image* image = current_image();
-    if (event != nullptr && copy.sigev_notify == SIGEV_SIGNAL && image != nullptr &&
-        image->running().kernel_thread != 0 && image->running().process == getpid()) {
-        copy.sigev_notify = SIGEV_THREAD_ID; // else another image's thread may get the signal
-        copy._sigev_un._tid = image->running().kernel_thread;
+    if (!aim(copy, true)) {
+        return -1;
     }
-    const int result = ::timer_create(clock, event != nullptr ? &copy : nullptr, timer);
+    const int result = ::timer_create(clock, &copy, timer);
     if (result == 0 && notice != nullptr) {
         LibcState& state = LibcState::current();
         const std::lock_guard guard(state.timers_lock);
@@ -473,6 +494,10 @@ void delete_timers(LibcState& state) {
         state.notices->ended = true;
         state.notices->changed.notify_one();
     }
+}
+
+void aim_signals_by(const SignalFunctions& functions) {
+    signal_functions = functions;
 }
 
 void lock_notices() {
@@ -553,7 +578,9 @@ int mq_notify(mqd_t queue, const sigevent* event) {
     if (event != nullptr && event->sigev_notify == SIGEV_THREAD && own_descriptors()) {
         return notify_by_thread(queue, *event);
     }
-    return begin_with_copy(event, [&](sigevent* copy) { return ::mq_notify(queue, copy); });
+    return begin_with_copy(event, [&](sigevent* copy) {
+        return copy != nullptr && !aim(*copy, false) ? -1 : ::mq_notify(queue, copy);
+    });
 }
 
 int getaddrinfo_a(int mode, gaicb** requests, int count, sigevent* event) {

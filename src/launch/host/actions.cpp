@@ -35,6 +35,7 @@ struct RunningHandler {
     int number = 0;           // blocked while it runs; 0: not so
 };
 thread_local RunningHandler running_handler;
+thread_local std::uint32_t handlers_run = 0;
 
 bool is_blocked(int number) {
     sigset_t set;
@@ -76,6 +77,10 @@ bool is_in_handler() {
     return running_handler.frame != 0 || is_on_signal_stack();
 }
 
+std::uint32_t handlers_of_thread() {
+    return handlers_run;
+}
+
 void note_unblocking() {
     if (running_handler.number != 0 && !is_blocked(running_handler.number)) {
         running_handler.number = 0;
@@ -100,6 +105,7 @@ void run_handler(struct sigaction& action, int number, siginfo_t* information, v
         pthread_sigmask(SIG_UNBLOCK, &itself, nullptr);
     }
     const InHandler in_handler(number);
+    ++handlers_run;
     if ((own.sa_flags & SA_SIGINFO) != 0) {
         own.sa_sigaction(number, information, context);
     } else {

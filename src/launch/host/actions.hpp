@@ -47,6 +47,8 @@ void run_handler(struct sigaction& action, int number, siginfo_t* information, v
 // Whether the calling thread runs a handler, so that it can't give way to other fibres: it may have
 // interrupted the scheduler, and the kernel blocks signals meanwhile.
 bool is_in_handler();
+// How many the calling thread has run: whether one has ended a call.
+std::uint32_t handlers_of_thread();
 // A handler of the calling thread has unblocked signals itself, and goes on.
 void note_unblocking();
 // The default action, for the process.

@@ -18,21 +18,20 @@
 #include "base/futex.hpp"
 #include "image/host_interface.hpp"
 #include "launch/host/actions.hpp"
+#include "launch/host/dispatch.hpp"
 #include "launch/host/fibre_signals.hpp"
 #include "launch/host/interrupted_calls.hpp"
+#include "launch/host/passed_signals.hpp"
 #include "launch/host/ranks.hpp"
-#include "launch/host/signals.hpp"
-#include "launch/host/standard_streams.hpp"
 #include "runtime/fibres/api.hpp"
 
 namespace warren::launch {
 
 namespace {
 
-// Whether the calling rank's children leave nothing behind when they end. The kernel sees to that
-// when all ranks want it so (signals.cpp).
-bool has_passing_children() {
-    const std::uint32_t rank = rank_of_thread();
+// Whether the rank's children leave nothing behind when they end. The kernel sees to that when all
+// ranks want it so (signals.cpp).
+bool has_passing_children(std::uint32_t rank) {
     if (rank == no_rank) {
         return false;
     }
@@ -47,7 +46,7 @@ pid_t pass_over(int* status, Wait wait) {
         int its_status = 0;
         const pid_t said = wait(&its_status);
         if (said > 0 && (WIFEXITED(its_status) || WIFSIGNALED(its_status)) &&
-            has_passing_children()) {
+            has_passing_children(rank_of_thread())) {
             continue;
         }
         if (said > 0 && status != nullptr) {
@@ -57,34 +56,10 @@ pid_t pass_over(int* status, Wait wait) {
     }
 }
 
-pid_t wait_for(pid_t pid, int* status, int options, rusage* usage) {
-    return pass_over(status, [&](int* its_status) {
-        return wait4(pid, its_status, pid <= 0 ? options | __WNOTHREAD : options, usage);
-    });
-}
-
-pid_t wait_for_any(int* status) {
-    return wait_for(-1, status, 0, nullptr);
-}
-
-pid_t wait_for_one(pid_t pid, int* status, int options) {
-    return wait_for(pid, status, options, nullptr);
-}
-
-pid_t wait_with_usage(int* status, int options, rusage* usage) {
-    return wait_for(-1, status, options, usage);
-}
-
-int wait_by_kind(idtype_t kind, id_t id, siginfo_t* information, int options) {
-    return waitid(kind, id, information,
-                  kind == P_ALL || kind == P_PGID ? options | __WNOTHREAD : options);
-}
-
-// --- Of fibres
-
 struct Child {
     pid_t pid;
-    bool told; // a signal has told of its end
+    pid_t maker; // the thread
+    bool told;   // a signal has told of its end
 };
 
 struct Children {
@@ -108,6 +83,10 @@ class HeldChildren {
     pid_t number(std::size_t index) const {
         return index < children_.all.size() ? children_.all[index].pid : 0;
     }
+    bool has(pid_t pid) const {
+        return std::any_of(children_.all.begin(), children_.all.end(),
+                           [&](const Child& child) { return child.pid == pid; });
+    }
     // Whether a signal has told of the child's end.
     bool remove(pid_t pid) {
         const auto found = std::find_if(children_.all.begin(), children_.all.end(),
@@ -127,25 +106,14 @@ class HeldChildren {
 std::unique_ptr<Children[]> children_of_ranks;
 std::uint32_t rank_count = 0;
 pid_t host_process = 0;
-std::atomic<int> being_made{0}; // children of fibres that are in no list yet
+bool has_fibres = false;
+std::atomic<int> being_made{0}; // children that are in no list yet
 
 // Null: the caller belongs to no rank, or is a child of fork. A thread that the program has made
 // has the same children.
 Children* children_of_caller() {
     const std::uint32_t rank = rank_of_thread();
     return rank < rank_count && getpid() == host_process ? &children_of_ranks[rank] : nullptr;
-}
-
-pid_t note(pid_t pid) {
-    Children* own = pid > 0 ? children_of_caller() : nullptr;
-    if (own != nullptr) {
-        HeldChildren(*own).list().push_back({pid, false});
-    }
-    --being_made;
-    if (own != nullptr) {
-        signal_ended_children(); // it may have ended before it was in the list
-    }
-    return pid;
 }
 
 // A handler in another thread may in turn wait for one of this thread, so not for long.
@@ -157,7 +125,7 @@ void wait_for_handlers(const Children& own) {
     }
 }
 
-// The calling fibre has waited for the child, and gets its signal before that is told.
+// The calling rank has waited for the child, and gets its signal before that is told.
 void remove(Children& own, pid_t pid, int code, int status) {
     if (HeldChildren(own).remove(pid)) {
         wait_for_handlers(own);
@@ -170,91 +138,6 @@ void remove(Children& own, pid_t pid, int code, int status) {
     information.si_uid = getuid();
     information.si_status = status;
     act_on_signal(rank_of_thread(), information);
-}
-
-pid_t make_child() {
-    ++being_made;
-    const pid_t child = warren_image_fork();
-    if (child == 0) {
-        warren_image_take_streams();
-    }
-    return note(child);
-}
-
-// As fork, but that it calls no handlers. The child blocks what the caller does before a signal can
-// come to it.
-pid_t make_child_for_exec() {
-    ++being_made;
-    const sigset_t of_caller = signals_blocked_by_caller();
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const pid_t child = fork();
-    pthread_sigmask(SIG_SETMASK, child == 0 ? &of_caller : &before, nullptr);
-    return note(child);
-}
-
-// File actions for a child whose parent gives none: the child inherits the rank's own 0, 1 and 2.
-class OwnStreams {
-  public:
-    OwnStreams() {
-        posix_spawn_file_actions_init(&actions_);
-        add_own_streams(&actions_);
-    }
-    ~OwnStreams() { posix_spawn_file_actions_destroy(&actions_); }
-    OwnStreams(const OwnStreams&) = delete;
-    OwnStreams& operator=(const OwnStreams&) = delete;
-
-    const posix_spawn_file_actions_t* get() const { return &actions_; }
-
-  private:
-    posix_spawn_file_actions_t actions_;
-};
-
-// The child blocks what the rank blocks, unless it is told otherwise.
-posix_spawnattr_t attributes_of_child(const posix_spawnattr_t* given) {
-    posix_spawnattr_t attributes;
-    posix_spawnattr_init(&attributes);
-    if (given != nullptr) {
-        attributes = *given;
-    }
-    short flags = 0;
-    posix_spawnattr_getflags(&attributes, &flags);
-    if ((flags & POSIX_SPAWN_SETSIGMASK) == 0) {
-        const sigset_t blocked = signals_blocked_by_caller();
-        posix_spawnattr_setsigmask(&attributes, &blocked);
-        posix_spawnattr_setflags(&attributes, static_cast<short>(flags | POSIX_SPAWN_SETSIGMASK));
-    }
-    return attributes;
-}
-
-int spawn_by(decltype(&posix_spawn) function, pid_t* pid, const char* path,
-             const posix_spawn_file_actions_t* actions, const posix_spawnattr_t* attributes,
-             char* const* arguments, char* const* environment) {
-    const OwnStreams own;
-    posix_spawnattr_t with_signals = attributes_of_child(attributes);
-    pid_t child = -1;
-    ++being_made;
-    const int error = function(&child, path, actions != nullptr ? actions : own.get(),
-                               &with_signals, arguments, environment);
-    note(error == 0 ? child : -1);
-    if (error == 0 && pid != nullptr) {
-        *pid = child;
-    }
-    return error;
-}
-
-int spawn(pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions,
-          const posix_spawnattr_t* attributes, char* const* arguments, char* const* environment) {
-    return spawn_by(&posix_spawn, pid, path, actions, attributes, arguments, environment);
-}
-
-int spawn_found(pid_t* pid, const char* name, const posix_spawn_file_actions_t* actions,
-                const posix_spawnattr_t* attributes, char* const* arguments,
-                char* const* environment) {
-    return spawn_by(&warren_image_spawn_found, pid, name, actions, attributes, arguments,
-                    environment);
 }
 
 // The fibre's handler runs in the fibre itself meanwhile, and so before the wait has told of the
@@ -298,8 +181,8 @@ Wanted wanted_by(pid_t pid) {
                        : Wanted{.group = -pid};
 }
 
-// Asks look(pid) of the rank's children of a group until one has something to say. -1: there is
-// none. A handler may call this, so it allocates nothing.
+// Asks look(pid, WNOHANG) of the rank's children of a group until one has something to say. -1:
+// there is none. A handler may call this, so it allocates nothing.
 template <typename Look>
 pid_t look_at_all(Children& own, pid_t group, Look look) {
     std::size_t index = 0;
@@ -310,7 +193,7 @@ pid_t look_at_all(Children& own, pid_t group, Look look) {
             continue;
         }
         has_some = true;
-        const pid_t said = look(one);
+        const pid_t said = look(one, WNOHANG);
         if (said < 0 && errno == ECHILD) {
             HeldChildren(own).remove(one); // whose end the program has asked not to hear of
         } else if (said != 0) {
@@ -323,10 +206,25 @@ pid_t look_at_all(Children& own, pid_t group, Look look) {
     return index == 0 || !has_some ? -1 : 0;
 }
 
-// Asks look(pid), which never sleeps, of the rank's children that are wanted.
+bool is_of_other_rank(Children& own, pid_t pid) {
+    if (HeldChildren(own).has(pid)) {
+        return false;
+    }
+    const std::uint32_t parent = rank_of_child(pid);
+    return parent != no_rank && &children_of_ranks[parent] != &own;
+}
+
+// Asks look(pid, options) of the rank's children that are wanted.
 template <typename Look>
-pid_t look_once(Children& own, const Wanted& wanted, Look look) {
-    return wanted.child != 0 ? look(wanted.child) : look_at_all(own, wanted.group, look);
+pid_t look_once(Children& own, const Wanted& wanted, int options, Look look) {
+    if (wanted.child != 0) {
+        if (is_of_other_rank(own, wanted.child)) {
+            errno = ECHILD;
+            return -1;
+        }
+        return look(wanted.child, options);
+    }
+    return look_at_all(own, wanted.group, look);
 }
 
 constexpr std::uint64_t first_child_look_ns = 50'000;
@@ -340,7 +238,7 @@ pid_t look_in_fibre(RankSignals& signals, Children& own, const Wanted& wanted, L
     std::uint64_t pause_ns = first_child_look_ns;
     Handled handled = Handled::none;
     while (true) {
-        if (const pid_t said = look_once(own, wanted, look)) {
+        if (const pid_t said = look_once(own, wanted, WNOHANG, look)) {
             return said;
         }
         if (handled == Handled::interrupt) {
@@ -355,18 +253,37 @@ pid_t look_in_fibre(RankSignals& signals, Children& own, const Wanted& wanted, L
     }
 }
 
+// Whether the kernel can look for any child of the rank's: all are the calling thread's, and no
+// other thread makes some meanwhile.
+bool has_made_all(Children& own) {
+    if (warren_image_other_threads() != 0) {
+        return false;
+    }
+    const pid_t maker = own_thread();
+    HeldChildren held(own);
+    return std::all_of(held.list().begin(), held.list().end(),
+                       [&](const Child& child) { return child.maker == maker; });
+}
+
+// The kernel waits if it can; `any` is what wait4() calls all of them.
 template <typename Look>
 pid_t look_in_thread(Children& own, const Wanted& wanted, Look look) {
+    if (wanted.child != 0) {
+        return look_once(own, wanted, 0, look);
+    }
     const std::uint32_t interruptions = interruptions_of_thread();
     std::uint64_t pause_ns = first_child_look_ns;
     while (true) {
         const bool is_interrupted = interruptions_of_thread() != interruptions;
-        if (const pid_t said = look_once(own, wanted, look)) {
+        if (const pid_t said = look_once(own, wanted, WNOHANG, look)) {
             return said;
         }
         if (is_interrupted) {
             errno = EINTR;
             return -1;
+        }
+        if (!has_fibres && wanted.group == 0 && has_made_all(own)) {
+            return look(-1, __WNOTHREAD);
         }
         const timespec pause{.tv_sec = 0, .tv_nsec = static_cast<long>(pause_ns)};
         nanosleep(&pause, nullptr);
@@ -378,22 +295,23 @@ template <typename Look>
 pid_t look_for(Children& own, const Wanted& wanted, bool waits, Look look) {
     if (!waits) {
         const Polling polling(own);
-        return look_once(own, wanted, look);
+        return look_once(own, wanted, WNOHANG, look);
     }
     RankSignals* signals = is_in_handler() ? nullptr : signals_of_caller();
     return signals != nullptr ? look_in_fibre(*signals, own, wanted, look)
                               : look_in_thread(own, wanted, look);
 }
 
-pid_t fibre_waits_once_for(pid_t pid, int* status, int options, rusage* usage) {
+pid_t waits_once_for(pid_t pid, int* status, int options, rusage* usage) {
     Children* own = children_of_caller();
     if (own == nullptr) {
         return wait4(pid, status, options, usage);
     }
     int its_status = 0;
-    const pid_t said = look_for(*own, wanted_by(pid), (options & WNOHANG) == 0, [&](pid_t one) {
-        return wait4(one, &its_status, options | WNOHANG, usage);
-    });
+    const pid_t said =
+        look_for(*own, wanted_by(pid), (options & WNOHANG) == 0, [&](pid_t one, int more) {
+            return wait4(one, &its_status, options | more, usage);
+        });
     if (said > 0) {
         if (WIFEXITED(its_status)) {
             remove(*own, said, CLD_EXITED, WEXITSTATUS(its_status));
@@ -408,30 +326,24 @@ pid_t fibre_waits_once_for(pid_t pid, int* status, int options, rusage* usage) {
     return said;
 }
 
-// Also when the rank wants to hear of no ends.
-pid_t wait_for_command(pid_t pid, int* status, int options) {
-    return fibre_waits_once_for(pid, status, options, nullptr);
+pid_t rank_waits_for(pid_t pid, int* status, int options, rusage* usage) {
+    return pass_over(
+        status, [&](int* its_status) { return waits_once_for(pid, its_status, options, usage); });
 }
 
-pid_t fibre_waits_for(pid_t pid, int* status, int options, rusage* usage) {
-    return pass_over(status, [&](int* its_status) {
-        return fibre_waits_once_for(pid, its_status, options, usage);
-    });
+pid_t rank_waits_for_any(int* status) {
+    return rank_waits_for(-1, status, 0, nullptr);
 }
 
-pid_t fibre_waits_for_any(int* status) {
-    return fibre_waits_for(-1, status, 0, nullptr);
+pid_t rank_waits_for_one(pid_t pid, int* status, int options) {
+    return rank_waits_for(pid, status, options, nullptr);
 }
 
-pid_t fibre_waits_for_one(pid_t pid, int* status, int options) {
-    return fibre_waits_for(pid, status, options, nullptr);
+pid_t rank_waits_with_usage(int* status, int options, rusage* usage) {
+    return rank_waits_for(-1, status, options, usage);
 }
 
-pid_t fibre_waits_with_usage(int* status, int options, rusage* usage) {
-    return fibre_waits_for(-1, status, options, usage);
-}
-
-int fibre_waits_by_kind(idtype_t kind, id_t id, siginfo_t* information, int options) {
+int rank_waits_by_kind(idtype_t kind, id_t id, siginfo_t* information, int options) {
     Children* own = children_of_caller();
     const auto number = static_cast<pid_t>(id);
     if (own == nullptr || (kind != P_ALL && kind != P_PID && kind != P_PGID) ||
@@ -442,10 +354,11 @@ int fibre_waits_by_kind(idtype_t kind, id_t id, siginfo_t* information, int opti
                           : kind == P_PID ? Wanted{.child = number}
                                           : Wanted{.group = number != 0 ? number : getpgrp()};
     siginfo_t its{};
-    const pid_t said = look_for(*own, wanted, (options & WNOHANG) == 0, [&](pid_t one) -> pid_t {
+    const pid_t said = look_for(*own, wanted, (options & WNOHANG) == 0, [&](pid_t one, int more) {
         its.si_pid = 0;
-        return waitid(P_PID, static_cast<id_t>(one), &its, options | WNOHANG) != 0 ? -1
-                                                                                   : its.si_pid;
+        const int error =
+            waitid(one == -1 ? P_ALL : P_PID, static_cast<id_t>(one), &its, options | more);
+        return error != 0 ? -1 : its.si_pid;
     });
     if (said > 0 && (options & WNOWAIT) == 0 &&
         (its.si_code == CLD_EXITED || its.si_code == CLD_KILLED || its.si_code == CLD_DUMPED)) {
@@ -470,6 +383,10 @@ bool find_ended(std::uint32_t rank, siginfo_t& information) {
                    WEXITED | WNOHANG | WNOWAIT) == 0 &&
             information.si_pid == child.pid) {
             child.told = true;
+            if (has_passing_children(rank)) {
+                waitpid(child.pid, nullptr, WNOHANG);
+                held.remove(information.si_pid);
+            }
             return true;
         }
     }
@@ -495,18 +412,17 @@ void end_of_child_is_handled(std::uint32_t rank) {
     --children_of_ranks[rank].handlers;
 }
 
-bool may_be_child_of_fibre(pid_t pid) {
-    if (being_made != 0) {
-        return true;
-    }
+bool is_child_being_made() {
+    return being_made != 0;
+}
+
+std::uint32_t rank_of_child(pid_t pid) {
     for (std::uint32_t rank = 0; rank < rank_count; ++rank) {
-        HeldChildren held(children_of_ranks[rank]);
-        if (std::any_of(held.list().begin(), held.list().end(),
-                        [&](const Child& child) { return child.pid == pid; })) {
-            return true;
+        if (HeldChildren(children_of_ranks[rank]).has(pid)) {
+            return rank;
         }
     }
-    return false;
+    return no_rank;
 }
 
 void signal_ended_children() {
@@ -516,40 +432,41 @@ void signal_ended_children() {
     }
 }
 
-std::span<const warren_image_binding> child_bindings() {
-    static const warren_image_binding bindings[] = {
-        {"wait", reinterpret_cast<void*>(&wait_for_any)},
-        {"waitpid", reinterpret_cast<void*>(&wait_for_one)},
-        {"wait3", reinterpret_cast<void*>(&wait_with_usage)},
-        {"wait4", reinterpret_cast<void*>(&wait_for)},
-        {"waitid", reinterpret_cast<void*>(&wait_by_kind)},
-    };
-    return bindings;
+void begin_child() {
+    ++being_made;
 }
 
-void prepare_children(std::uint32_t ranks) {
-    static const image::CommandFunctions commands{.set_mask = set_signal_mask,
-                                                  .spawn = spawn,
-                                                  .fork = make_child_for_exec,
-                                                  .wait = wait_for_command};
-    warren_image_run_commands_by(&commands);
+pid_t note_child(pid_t pid) {
+    Children* own = pid > 0 ? children_of_caller() : nullptr;
+    if (own != nullptr) {
+        HeldChildren(*own).list().push_back({pid, own_thread(), false});
+    }
+    --being_made;
+    if (own != nullptr) {
+        signal_ended_children(); // it may have ended before it was in the list
+    }
+    return pid;
+}
+
+// Also when the rank wants to hear of no ends.
+pid_t wait_for_command(pid_t pid, int* status, int options) {
+    return waits_once_for(pid, status, options, nullptr);
+}
+
+void prepare_children(std::uint32_t ranks, bool fibres) {
     rank_count = ranks;
     host_process = getpid();
+    has_fibres = fibres;
     children_of_ranks = std::make_unique<Children[]>(ranks);
 }
 
-std::span<const warren_image_binding> fibre_child_bindings() {
+std::span<const warren_image_binding> child_bindings() {
     static const warren_image_binding bindings[] = {
-        {"fork", reinterpret_cast<void*>(&make_child)},
-        {"__fork", reinterpret_cast<void*>(&make_child)},
-        {"vfork", reinterpret_cast<void*>(&make_child_for_exec)},
-        {"posix_spawn", reinterpret_cast<void*>(&spawn)},
-        {"posix_spawnp", reinterpret_cast<void*>(&spawn_found)},
-        {"wait", reinterpret_cast<void*>(&fibre_waits_for_any)},
-        {"waitpid", reinterpret_cast<void*>(&fibre_waits_for_one)},
-        {"wait3", reinterpret_cast<void*>(&fibre_waits_with_usage)},
-        {"wait4", reinterpret_cast<void*>(&fibre_waits_for)},
-        {"waitid", reinterpret_cast<void*>(&fibre_waits_by_kind)},
+        {"wait", reinterpret_cast<void*>(&rank_waits_for_any)},
+        {"waitpid", reinterpret_cast<void*>(&rank_waits_for_one)},
+        {"wait3", reinterpret_cast<void*>(&rank_waits_with_usage)},
+        {"wait4", reinterpret_cast<void*>(&rank_waits_for)},
+        {"waitid", reinterpret_cast<void*>(&rank_waits_by_kind)},
     };
     return bindings;
 }

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <memory>
 #include <pthread.h>
-#include <sched.h>
 #include <threads.h>
 #include <unistd.h>
 
@@ -17,21 +16,15 @@
 #include "launch/host/children.hpp"
 #include "launch/host/crash.hpp"
 #include "launch/host/passed_signals.hpp"
+#include "launch/host/rank_signals.hpp"
 #include "launch/host/ranks.hpp"
+#include "launch/host/thread_signals.hpp"
+#include "launch/host/thread_status.hpp"
 #include "runtime/fibres/api.hpp"
 
 namespace warren::launch {
 
 namespace {
-
-using Mask = std::uint64_t; // bit n - 1: signal n
-
-constexpr Mask bit(int number) {
-    return Mask{1} << (number - 1);
-}
-
-// Further instances of a real-time signal are lost, as beyond a process's RLIMIT_SIGPENDING.
-constexpr std::size_t longest_queue = 64;
 
 // How long a fibre sleeps before it looks whether a child has ended or, in a handler, whether a
 // signal has come.
@@ -40,26 +33,10 @@ constexpr std::uint64_t longest_look_ns = 2'000'000;
 
 } // namespace
 
-// All zeros at first: the pages of ranks without pending signals take no memory.
-struct RankSignals {
-    std::atomic<bool> locked;
-    Mask blocked;
-    Mask awaited; // by sigwait and its kin
-    bool waits;   // so signals are its own fibre's to take
-    bool waits_for_any;
-    Mask blocked_before_wait;
-    pid_t calling; // the thread in which the fibre waits in a call of the kernel; 0: it doesn't
-    std::atomic<std::uint32_t> arrived; // counts those that came while it waited
-    std::atomic<std::uint32_t> pending; // changes while it is held
-    siginfo_t queue[longest_queue];     // in the order in which they have come
-};
-
 namespace {
 
 struct FibreSignals {
-    std::uint32_t ranks = 0;
-    pid_t process = 0;
-    RankSignals* all = nullptr;
+    bool prepared = false;
     Mask of_process = 0; // blocked in the kernel since the process began
     SignalFunctions functions{};
 };
@@ -69,48 +46,9 @@ FibreSignals& fibre_signals() {
     return only;
 }
 
-// Holds a rank's signals. No signal comes to the calling thread meanwhile, which would hold them
-// too.
-class Held {
-  public:
-    explicit Held(RankSignals& signals) : signals_(signals) {
-        while (signals_.locked.exchange(true, std::memory_order_acquire)) {
-            sched_yield();
-        }
-    }
-    ~Held() { signals_.locked.store(false, std::memory_order_release); }
-    Held(const Held&) = delete;
-    Held& operator=(const Held&) = delete;
-
-  private:
-    RankSignals& signals_;
-    const BlockedSignals blocked_; // restored after the lock is given back
-};
-
-Mask mask_of(const sigset_t& set) {
-    Mask mask = 0;
-    for (int number = 1; number < NSIG; ++number) {
-        mask |= sigismember(&set, number) == 1 ? bit(number) : 0;
-    }
-    return mask;
-}
-
-sigset_t set_of(Mask mask) {
-    sigset_t set;
-    sigemptyset(&set);
-    for (int number = 1; number < NSIG; ++number) {
-        if ((mask & bit(number)) != 0) {
-            sigaddset(&set, number);
-        }
-    }
-    return set;
-}
-
 // The kernel's mask of the calling fibre, which is in a handler, or has left one by longjmp.
 Mask blocked_in_kernel() {
-    sigset_t set;
-    pthread_sigmask(SIG_BLOCK, nullptr, &set);
-    return mask_of(set) & ~fibre_signals().of_process;
+    return mask_of_thread() & ~fibre_signals().of_process;
 }
 
 // Those that nobody can block, and what the processor raises.
@@ -128,28 +66,6 @@ void watch_all(Mask mask) {
             fibre_signals().functions.watch(number);
         }
     }
-}
-
-// The pending signal of the mask that has the lowest number, the first that has come of those.
-bool take(RankSignals& signals, Mask mask, siginfo_t& taken) {
-    if (signals.pending.load(std::memory_order_relaxed) == 0) {
-        return false; // who waits looks again when one has arrived
-    }
-    const Held held(signals);
-    siginfo_t* const end = signals.queue + signals.pending;
-    siginfo_t* first = end;
-    for (siginfo_t* one = signals.queue; one != end; ++one) {
-        if ((mask & bit(one->si_signo)) != 0 && (first == end || one->si_signo < first->si_signo)) {
-            first = one;
-        }
-    }
-    if (first == end) {
-        return false;
-    }
-    taken = *first;
-    std::copy(first + 1, end, first);
-    --signals.pending;
-    return true;
 }
 
 // While a rank's fibre acts on a signal that has come during a wait, it does not wait: a handler
@@ -199,7 +115,7 @@ Handled act_on_pending(RankSignals& signals, bool has_mask = false) {
     siginfo_t information{};
     while (signals.pending.load(std::memory_order_relaxed) != 0) {
         const Mask blocked = signals.blocked | (has_mask ? 0 : blocked_in_kernel());
-        if (!take(signals, ~blocked & ~signals.awaited, information)) {
+        if (!take_from_queue(signals, ~blocked & ~signals.awaited, information)) {
             break;
         }
         const int flags = actions().of(rank, information.si_signo).sa_flags;
@@ -227,7 +143,7 @@ int set_mask(int how, const sigset_t* set, sigset_t* former) {
     RankSignals* signals = signals_of_caller();
     if (signals == nullptr ||
         (set != nullptr && how != SIG_BLOCK && how != SIG_UNBLOCK && how != SIG_SETMASK)) {
-        return pthread_sigmask(how, set, former);
+        return set_mask_of_thread(how, set, former);
     }
     // A jump out of a handler restores the kernel's mask, so what that has blocked stays there.
     const Mask in_kernel = blocked_in_kernel();
@@ -283,16 +199,13 @@ int release_signal(int number) {
 int list_pending(sigset_t* set) {
     RankSignals* signals = signals_of_caller();
     if (signals == nullptr) {
-        return sigpending(set);
+        return list_pending_of_thread(set);
     }
     signal_ended_children();
     const Mask in_kernel = blocked_in_kernel();
-    Mask mask = 0;
-    const Held held(*signals);
-    for (std::uint32_t i = 0; i < signals->pending; ++i) {
-        mask |= bit(signals->queue[i].si_signo);
-    }
-    *set = set_of(mask & (signals->blocked | in_kernel));
+    const Mask there = in_kernel != 0 ? signals_of_thread(own_thread(), "\nSigPnd:", 0) : 0;
+    const Mask pending = pending_in_queue(*signals) | (there & in_kernel);
+    *set = set_of(pending & (signals->blocked | in_kernel));
     return 0;
 }
 
@@ -322,50 +235,73 @@ int make_c_thread(thrd_t* made, thrd_start_t start, void* argument) {
 }
 
 // `waits`: the fibre has to be told, also in this thread, which waits in the kernel.
-bool put_in_queue(RankSignals& signals, const siginfo_t& information, Mask in_kernel, bool& waits,
-                  pid_t& calling) {
+bool keep(std::uint32_t rank, RankSignals& signals, const siginfo_t& information, Mask in_kernel,
+          bool& waits, pid_t& calling) {
     const int number = information.si_signo;
     const Held held(signals);
     // If the rank waits, another thread raises what ends a process, and is to go no further.
-    waits = signals.waits && !is_crash_signal(number);
-    if (((signals.blocked | in_kernel) & bit(number)) == 0 && !waits) {
+    const bool waiting = signals.waits && !is_crash_signal(number);
+    const bool is_blocked = ((signals.blocked | in_kernel) & bit(number)) != 0;
+    if (!is_blocked && !waiting) {
         return false;
     }
-    const bool is_there = std::any_of(signals.queue, signals.queue + signals.pending,
-                                      [&](const siginfo_t& one) { return one.si_signo == number; });
-    if ((!is_there || number >= __SIGRTMIN) && signals.pending < longest_queue) {
-        signals.queue[signals.pending++] = information;
+    const bool is_for_fibre = !is_blocked || is_crash_signal(number) ||
+                              information.si_code == SI_TKILL ||
+                              (waiting && (signals.awaited & bit(number)) != 0);
+    if (!is_for_fibre && offer_to_threads(rank, signals, information)) {
+        return true;
     }
+    put_in_queue(signals, information);
     signals.arrived.fetch_add(1, std::memory_order_seq_cst);
+    waits = waiting;
     calling = waits ? signals.calling : 0;
     return true;
 }
 
 } // namespace
 
+void leave_handler_with_mask() {
+    RankSignals* signals = signals_of_caller();
+    const Mask in_kernel = blocked_in_kernel();
+    if (signals == nullptr || in_kernel == 0 || !is_in_handler()) {
+        return;
+    }
+    {
+        const Held held(*signals);
+        signals->blocked |= in_kernel;
+    }
+    const sigset_t set = set_of(in_kernel);
+    pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
+
+Mask mask_of_fibre(std::uint32_t rank) {
+    const RankSignals* signals = signals_of_rank(rank);
+    return signals != nullptr ? signals->blocked : 0;
+}
+
+void restore_mask_of_fibre(std::uint32_t rank, Mask mask) {
+    RankSignals* signals = signals_of_rank(rank);
+    if (signals != nullptr && signals->blocked != mask) {
+        const Held held(*signals);
+        signals->blocked = mask;
+    }
+}
+
 int set_signal_mask(int how, const sigset_t* set, sigset_t* former) {
     return set_mask(how, set, former);
 }
 
 RankSignals* signals_of_caller() {
-    const std::uint32_t rank = rank_of_thread();
-    return rank < fibre_signals().ranks && warren_fibre_is_one() &&
-                   getpid() == fibre_signals().process
-               ? &fibre_signals().all[rank]
-               : nullptr;
+    return fibre_signals().prepared && warren_fibre_is_one() ? signals_of_rank(rank_of_thread())
+                                                             : nullptr;
 }
 
-bool watch_for_thread(const sigset_t& awaited) {
-    const bool is_one = rank_of_thread() < fibre_signals().ranks && !warren_fibre_is_one() &&
-                        getpid() == fibre_signals().process;
-    if (is_one) {
+RankSignals* watch_for_thread(const sigset_t& awaited) {
+    RankSignals* signals = signals_of_thread_caller();
+    if (signals != nullptr && fibre_signals().prepared) {
         watch_all(mask_of(awaited));
     }
-    return is_one;
-}
-
-bool take_for_thread(const sigset_t& awaited, siginfo_t& information) {
-    return take(fibre_signals().all[rank_of_thread()], mask_of(awaited), information);
+    return signals;
 }
 
 SignalWait::SignalWait(RankSignals& signals, Kind kind, const sigset_t* mask,
@@ -407,7 +343,7 @@ Handled SignalWait::act() {
 }
 
 bool SignalWait::take_awaited(siginfo_t& information) {
-    return take(signals_, signals_.awaited, information);
+    return take_from_queue(signals_, signals_.awaited, information);
 }
 
 bool SignalWait::sleep(std::uint64_t end_ns) {
@@ -453,31 +389,29 @@ void SignalWait::end_call(const sigset_t& former) {
 
 void prepare_fibre_signals(std::uint32_t ranks, const SignalFunctions& functions) {
     FibreSignals& own = fibre_signals();
-    own.all = static_cast<RankSignals*>(std::calloc(ranks, sizeof(RankSignals)));
-    own.ranks = own.all != nullptr ? ranks : 0;
-    own.process = getpid();
+    own.prepared = true;
     own.functions = functions;
-    sigset_t set;
-    pthread_sigmask(SIG_BLOCK, nullptr, &set);
-    own.of_process = mask_of(set);
-    for (std::uint32_t rank = 0; rank < own.ranks && own.of_process != 0; ++rank) {
-        own.all[rank].blocked = own.of_process;
+    own.of_process = mask_of_thread();
+    for (std::uint32_t rank = 0; rank < ranks && own.of_process != 0; ++rank) {
+        if (RankSignals* signals = signals_of_rank(rank)) {
+            signals->blocked = own.of_process;
+        }
     }
 }
 
 bool hold_back(std::uint32_t rank, const siginfo_t& information, bool by_caller) {
-    if (rank >= fibre_signals().ranks || getpid() != fibre_signals().process) {
+    RankSignals* signals = fibre_signals().prepared ? signals_of_rank(rank) : nullptr;
+    if (signals == nullptr) {
         return false;
     }
-    RankSignals& signals = fibre_signals().all[rank];
-    const Mask in_kernel = by_caller && signals_of_caller() == &signals ? blocked_in_kernel() : 0;
+    const Mask in_kernel = by_caller && signals_of_caller() == signals ? blocked_in_kernel() : 0;
     bool waits = false;
     pid_t calling = 0;
-    if (!put_in_queue(signals, information, in_kernel, waits, calling)) {
+    if (!keep(rank, *signals, information, in_kernel, waits, calling)) {
         return false;
     }
     if (waits) {
-        warren_fibre_tell(signals.arrived);
+        warren_fibre_tell(signals->arrived);
     }
     if (calling != 0 && calling != own_thread()) {
         pass_on(calling, Passed::to_wake, information);
@@ -500,25 +434,14 @@ void act_on_held_back(int number) {
     act_on_pending(*signals);
 }
 
-void discard_signal(std::uint32_t rank, int number) {
-    if (rank < fibre_signals().ranks && getpid() == fibre_signals().process) {
-        RankSignals& signals = fibre_signals().all[rank];
-        const Held held(signals);
-        siginfo_t* const end =
-            std::remove_if(signals.queue, signals.queue + signals.pending,
-                           [&](const siginfo_t& one) { return one.si_signo == number; });
-        signals.pending = static_cast<std::uint32_t>(end - signals.queue);
-    }
-}
-
 bool waits_for_signal(std::uint32_t rank, int number) {
-    if (rank >= fibre_signals().ranks) {
+    RankSignals* signals = signals_of_rank(rank);
+    if (signals == nullptr) {
         return false;
     }
-    RankSignals& signals = fibre_signals().all[rank];
-    const Held held(signals);
-    return signals.waits && signals.waits_for_any &&
-           ((signals.awaited & bit(number)) != 0 || is_handler(actions().of(rank, number)));
+    const Held held(*signals);
+    return signals->waits && signals->waits_for_any &&
+           ((signals->awaited & bit(number)) != 0 || is_handler(actions().of(rank, number)));
 }
 
 sigset_t signals_blocked_by_caller() {
@@ -528,13 +451,20 @@ sigset_t signals_blocked_by_caller() {
 }
 
 bool blocks_signal(std::uint32_t rank, int number) {
-    return rank < fibre_signals().ranks && (fibre_signals().all[rank].blocked & bit(number)) != 0;
+    const RankSignals* signals = signals_of_rank(rank);
+    return signals != nullptr && (signals->blocked & bit(number)) != 0;
 }
 
-std::span<const warren_image_binding> fibre_signal_bindings() {
+std::span<const warren_image_binding> fibre_thread_bindings() {
     static const warren_image_binding bindings[] = {
         {"pthread_create", reinterpret_cast<void*>(&make_posix_thread)},
         {"thrd_create", reinterpret_cast<void*>(&make_c_thread)},
+    };
+    return bindings;
+}
+
+std::span<const warren_image_binding> mask_bindings() {
+    static const warren_image_binding bindings[] = {
         {"sigprocmask", reinterpret_cast<void*>(&set_mask_of_process)},
         {"pthread_sigmask", reinterpret_cast<void*>(&set_mask)},
         {"sighold", reinterpret_cast<void*>(&hold_signal)},

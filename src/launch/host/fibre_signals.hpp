@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <span>
 
+#include "launch/host/rank_signals.hpp"
 #include "warren/image.h"
 
 namespace warren::launch {
@@ -30,8 +31,6 @@ bool hold_back(std::uint32_t rank, const siginfo_t& information, bool by_caller 
 // A handler has returned, of a signal that the kernel blocks until the dispatcher returns, too (0:
 // of none): the calling fibre acts on what has been held back meanwhile.
 void act_on_held_back(int number);
-// The rank ignores the signal now: it is no longer pending.
-void discard_signal(std::uint32_t rank, int number);
 // Whether the rank waits for signals and would get this one.
 bool waits_for_signal(std::uint32_t rank, int number);
 
@@ -40,17 +39,20 @@ bool blocks_signal(std::uint32_t rank, int number);
 
 // Those of the calling fibre, or other thread.
 sigset_t signals_blocked_by_caller();
+// The calling fibre jumps out of a handler, if it is in one: what the kernel blocks for that is
+// blocked for the fibre then. Restored if the handler goes on and returns.
+void leave_handler_with_mask();
+// A handler that returns changes nothing of the mask of its fibre.
+Mask mask_of_fibre(std::uint32_t rank);
+void restore_mask_of_fibre(std::uint32_t rank, Mask mask);
 // pthread_sigmask for programs.
 int set_signal_mask(int how, const sigset_t* set, sigset_t* former);
 
-struct RankSignals;
 // Null: the caller is no fibre, or in a child of fork, whose signals are the kernel's.
 RankSignals* signals_of_caller();
 
-// Whether the caller is a thread that a fibre rank's program has made. The rank's signals that its
-// fibre has blocked may be for such a thread, if it waits for them.
-bool watch_for_thread(const sigset_t& awaited);
-bool take_for_thread(const sigset_t& awaited, siginfo_t& information);
+// The caller's rank, if it is a thread that is no fibre and waits for these signals; else null.
+RankSignals* watch_for_thread(const sigset_t& awaited);
 
 // Whether handlers have run, and what they want of a call that they have interrupted.
 enum class Handled : std::uint8_t { none, restart, interrupt };
@@ -105,7 +107,9 @@ class SignalWait {
     std::uint64_t pause_ns_;
 };
 
-// Replacements for the C library's functions.
-std::span<const warren_image_binding> fibre_signal_bindings();
+// Replacements for the C library's functions: those that make threads, for fibres, and those of
+// masks, for threads as well.
+std::span<const warren_image_binding> fibre_thread_bindings();
+std::span<const warren_image_binding> mask_bindings();
 
 } // namespace warren::launch

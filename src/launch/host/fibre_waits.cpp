@@ -11,9 +11,8 @@
 #include "base/futex.hpp"
 #include "launch/host/actions.hpp"
 #include "launch/host/fibre_signals.hpp"
-#include "launch/host/rank_timers.hpp"
-#include "launch/host/ranks.hpp"
-#include "launch/host/signals.hpp"
+#include "launch/host/rank_signals.hpp"
+#include "launch/host/thread_signals.hpp"
 
 namespace warren::launch {
 
@@ -61,6 +60,42 @@ Kind kind_of(const sigset_t* mask) {
     return mask != nullptr ? Kind::for_any : Kind::for_other;
 }
 
+// A thread makes a call of the kernel, again while only other ranks' signals end it.
+template <typename Call>
+int in_thread(const Call& call) {
+    while (true) {
+        const std::uint32_t handlers = handlers_of_thread();
+        const int result = call();
+        if (result >= 0 || errno != EINTR || handlers_of_thread() != handlers) {
+            return result;
+        }
+    }
+}
+
+// A call that gets the time that is left.
+template <typename Call>
+int in_thread(const timespec* limit, const Call& call) {
+    if (limit == nullptr || !is_time(*limit)) {
+        return in_thread([&] { return call(limit); });
+    }
+    const std::uint64_t end_ns = end_after(limit);
+    return in_thread([&] {
+        const timespec left = to_timespec(left_until(end_ns));
+        return call(&left);
+    });
+}
+
+// nanosleep in a thread.
+int sleep_in_thread(const timespec* time, timespec* left) {
+    timespec until_now{};
+    const int result =
+        in_thread(time, [&](const timespec* wanted) { return nanosleep(wanted, &until_now); });
+    if (result != 0 && errno == EINTR && left != nullptr) {
+        *left = until_now;
+    }
+    return result;
+}
+
 // ---- Signals
 
 int suspend(RankSignals& signals, const sigset_t* mask) {
@@ -76,12 +111,16 @@ int suspend(RankSignals& signals, const sigset_t* mask) {
 
 int wait_for_handler() {
     RankSignals* signals = signals_of_caller();
-    return signals == nullptr ? pause() : suspend(*signals, nullptr);
+    return signals == nullptr ? in_thread([] { return pause(); }) : suspend(*signals, nullptr);
 }
 
 int wait_with_mask(const sigset_t* set) {
     RankSignals* signals = signals_of_caller();
-    return signals == nullptr ? sigsuspend(set) : suspend(*signals, set);
+    if (signals == nullptr) {
+        const LetThrough let_through(set);
+        return in_thread([&] { return sigsuspend(set); });
+    }
+    return suspend(*signals, set);
 }
 
 // The number of a signal of the set; -1: EINTR, as a handler has run, or EAGAIN, as it is `end_ns`.
@@ -103,40 +142,18 @@ int await(RankSignals& signals, const sigset_t& set, siginfo_t& information, std
     }
 }
 
-// As await, for a thread that the rank's program has made. The kernel gives it signals for the
-// process that may be another rank's, and its own rank's fibre may have got some for it.
-int await_in_thread(const sigset_t& set, siginfo_t& information, std::uint64_t end_ns) {
-    constexpr std::uint64_t first_slice_ns = 50'000;
-    constexpr std::uint64_t longest_slice_ns = 2'000'000;
-    const std::uint32_t rank = rank_of_thread();
-    for (std::uint64_t pause_ns = first_slice_ns;;
-         pause_ns = std::min(2 * pause_ns, longest_slice_ns)) {
-        if (take_for_thread(set, information)) {
-            return information.si_signo;
-        }
-        const std::uint64_t left = end_ns == never ? never : left_until(end_ns);
-        const timespec pause = to_timespec(std::min(pause_ns, left));
-        const int number = sigtimedwait(&set, &information, &pause);
-        const std::uint32_t owner = number > 0 ? owner_of_timer(information) : no_rank;
-        if (owner != no_rank && owner != rank) {
-            act_on_signal(owner, information);
-        } else if (number > 0 || errno != EAGAIN || left <= pause_ns) {
-            return number;
-        }
-    }
-}
-
 // As await; the caller may be anything. `wait`: the C library's.
 template <typename Wait>
 int await_by_caller(const sigset_t* set, siginfo_t* information, std::uint64_t end_ns,
                     const Wait& wait) {
     RankSignals* signals = signals_of_caller();
-    if (signals == nullptr && !watch_for_thread(*set)) {
+    RankSignals* of_thread = signals == nullptr ? watch_for_thread(*set) : nullptr;
+    if (signals == nullptr && of_thread == nullptr) {
         return wait();
     }
     siginfo_t its{};
     const int number = signals != nullptr ? await(*signals, *set, its, end_ns)
-                                          : await_in_thread(*set, its, end_ns);
+                                          : await_in_thread(*of_thread, *set, its, end_ns);
     if (number > 0 && information != nullptr) {
         *information = its;
     }
@@ -196,24 +213,27 @@ int sleep_for(RankSignals& signals, std::uint64_t ns, timespec* left) {
 
 unsigned sleep_seconds(unsigned seconds) {
     RankSignals* signals = signals_of_sleeper();
+    timespec left{}; // whole seconds, at the nearest
     if (signals == nullptr) {
-        return sleep(seconds);
+        const timespec time{.tv_sec = seconds, .tv_nsec = 0};
+        sleep_in_thread(&time, &left);
+    } else {
+        sleep_for(*signals, seconds * ns_of_s, &left);
     }
-    timespec left{};
-    sleep_for(*signals, seconds * ns_of_s, &left); // whole seconds, at the nearest, are left
     return static_cast<unsigned>(left.tv_sec) + (left.tv_nsec >= 500'000'000 ? 1U : 0U);
 }
 
 int sleep_microseconds(useconds_t microseconds) {
     RankSignals* signals = signals_of_sleeper();
-    return signals == nullptr ? usleep(microseconds)
-                              : sleep_for(*signals, microseconds * ns_of_us, nullptr);
+    const std::uint64_t ns = microseconds * ns_of_us;
+    const timespec time = to_timespec(ns);
+    return signals == nullptr ? sleep_in_thread(&time, nullptr) : sleep_for(*signals, ns, nullptr);
 }
 
 int sleep_nanoseconds(const timespec* time, timespec* left) {
     RankSignals* signals = signals_of_sleeper();
     if (signals == nullptr || !is_time(*time)) {
-        return nanosleep(time, left);
+        return sleep_in_thread(time, left);
     }
     return sleep_for(*signals, in_ns(*time), left);
 }
@@ -274,9 +294,11 @@ int wait_for_events(int watcher, epoll_event* events, int room, const timespec* 
             left == nullptr ? -1 : static_cast<int>(std::min<std::uint64_t>(ms, INT_MAX));
         return epoll_pwait(watcher, events, room, limit_ms, blocked);
     };
-    return signals == nullptr || never_waits(limit, mask)
-               ? call(limit, mask)
-               : wait_for_descriptors(*signals, limit, mask, call);
+    if (signals != nullptr && !never_waits(limit, mask)) {
+        return wait_for_descriptors(*signals, limit, mask, call);
+    }
+    const LetThrough let_through(mask);
+    return in_thread(limit, [&](const timespec* left) { return call(left, mask); });
 }
 
 int wait_for_events_and_block(int watcher, epoll_event* events, int room, int limit_ms,
@@ -304,7 +326,9 @@ int wait_for_events_by_time(int watcher, epoll_event* events, int room, const ti
 int poll_in_fibre(pollfd* descriptors, nfds_t count, const timespec* limit, const sigset_t* mask) {
     RankSignals* signals = signals_of_sleeper();
     if (signals == nullptr || (limit != nullptr && !is_time(*limit)) || never_waits(limit, mask)) {
-        return ppoll(descriptors, count, limit, mask);
+        const LetThrough let_through(mask);
+        return in_thread(
+            limit, [&](const timespec* left) { return ppoll(descriptors, count, left, mask); });
     }
     if (count == 0) {
         return sleep_with_mask(*signals, limit, mask);
@@ -319,7 +343,10 @@ int select_in_fibre(int count, fd_set* to_read, fd_set* to_write, fd_set* except
                     const timespec* limit, const sigset_t* mask) {
     RankSignals* signals = signals_of_sleeper();
     if (signals == nullptr || (limit != nullptr && !is_time(*limit)) || never_waits(limit, mask)) {
-        return pselect(count, to_read, to_write, exceptional, limit, mask);
+        const LetThrough let_through(mask);
+        return in_thread(limit, [&](const timespec* left) {
+            return pselect(count, to_read, to_write, exceptional, left, mask);
+        });
     }
     if (count == 0) {
         return sleep_with_mask(*signals, limit, mask);
@@ -330,7 +357,26 @@ int select_in_fibre(int count, fd_set* to_read, fd_set* to_write, fd_set* except
         });
 }
 
-std::span<const warren_image_binding> fibre_wait_bindings() {
+namespace {
+
+int poll_in_thread(pollfd* descriptors, nfds_t count, int limit_ms) {
+    const timespec limit =
+        to_timespec(static_cast<std::uint64_t>(std::max(limit_ms, 0)) * ns_of_ms);
+    return poll_in_fibre(descriptors, count, limit_ms >= 0 ? &limit : nullptr, nullptr);
+}
+
+} // namespace
+
+std::span<const warren_image_binding> thread_poll_bindings() {
+    static const warren_image_binding bindings[] = {
+        {"poll", reinterpret_cast<void*>(&poll_in_thread)},
+        {"ppoll", reinterpret_cast<void*>(&poll_in_fibre)},
+        {"pselect", reinterpret_cast<void*>(&select_in_fibre)},
+    };
+    return bindings;
+}
+
+std::span<const warren_image_binding> wait_bindings() {
     static const warren_image_binding bindings[] = {
         {"pause", reinterpret_cast<void*>(&wait_for_handler)},
         {"sigsuspend", reinterpret_cast<void*>(&wait_with_mask)},

@@ -35,8 +35,11 @@
 #include "launch/host/fibre_signals.hpp"
 #include "launch/host/fibre_waits.hpp"
 #include "launch/host/heap_calls.hpp"
+#include "launch/host/jumps.hpp"
+#include "launch/host/made_children.hpp"
 #include "launch/host/rank_timers.hpp"
 #include "launch/host/ranks.hpp"
+#include "launch/host/sent_signals.hpp"
 #include "launch/host/signals.hpp"
 #include "launch/host/standard_streams.hpp"
 #include "launch/mpiexec/host_plan.hpp"
@@ -257,18 +260,20 @@ warren_image* make_image(const Start& start) {
         options.error = rank.errors;
     }
     std::vector<warren_image_binding> bindings;
-    std::vector groups = {signal_bindings(), timer_bindings()};
+    std::vector groups = {
+        signal_bindings(),     sending_bindings(), timer_bindings(),
+        made_child_bindings(), child_bindings(),   vfork_bindings(has_fibres(plan)),
+        mask_bindings(),       wait_bindings(),    jump_bindings()};
     if (has_fibres(plan)) {
-        groups.insert(groups.end(),
-                      {stream_bindings(), descriptor_bindings(), fibre_child_bindings(),
-                       fibre_signal_bindings(), fibre_wait_bindings()});
+        groups.insert(groups.end(), {stream_bindings(), descriptor_bindings(),
+                                     fibre_thread_bindings(), set_jump_bindings()});
         if (!plan.nodes.empty() && !plan.programs[rank.program].own_allocator) {
             groups.push_back(heap_bindings());
         }
         // A program has its own libwarren.so, which knows no scheduler.
         bindings.push_back({"warren_rank_migrate", reinterpret_cast<void*>(&warren_rank_migrate)});
     } else {
-        groups.insert(groups.end(), {child_bindings(), timer_wait_bindings()});
+        groups.push_back(thread_poll_bindings());
     }
     for (const auto& group : groups) {
         bindings.insert(bindings.end(), group.begin(), group.end());
@@ -315,7 +320,7 @@ void* run_rank(void* argument) {
     }
     start->stack.owner = pthread_self();
     note_stack(start->rank, start->stack);
-    note_thread(start->rank);
+    note_thread(start->rank, image, start->signals);
     if (!has_fibres(plan)) {
         pthread_sigmask(SIG_SETMASK, &start->signals, nullptr);
     }
@@ -473,7 +478,6 @@ void prepare_fibres(const HostPlan& plan, const sigset_t& signals) {
     warren_fibre_prepare(&options);
     fibre_functions.store(warren_fibre_functions(), std::memory_order_release);
     prepare_streams(plan);
-    prepare_children(static_cast<std::uint32_t>(plan.ranks.size()));
 }
 
 } // namespace
@@ -503,6 +507,8 @@ int main(int argc, char** argv) {
     fcntl(plan.reports, F_SETFD, FD_CLOEXEC);
     prepare_ranks(static_cast<std::uint32_t>(plan.ranks.size()), plan.reports);
     prepare_signals(static_cast<std::uint32_t>(plan.ranks.size()), has_fibres(plan));
+    prepare_children(static_cast<std::uint32_t>(plan.ranks.size()), has_fibres(plan));
+    prepare_making_children(has_fibres(plan));
     watch_for_crashes(static_cast<std::uint32_t>(plan.ranks.size()));
     // Signals are for the ranks' threads: a handler of a program runs in a thread of a program.
     sigset_t all;

@@ -11,7 +11,7 @@ namespace {
 // lets threads send each other some codes only.
 constexpr int mark = 0x57410000;
 constexpr int reason_step = 0x10000;
-constexpr int reason_mask = 0x30000;
+constexpr int reason_mask = 0x70000;
 constexpr int code_mask = 0xffff;
 
 } // namespace

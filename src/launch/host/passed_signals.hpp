@@ -12,9 +12,10 @@ namespace warren::launch {
 
 enum class Passed : std::uint8_t {
     none,
-    to_rank,   // every thread rank gets it
+    to_rank,   // it is for the thread's rank
     to_worker, // of the fibre whose handler is to run
-    to_wake    // only interrupts a call of the thread
+    to_wake,   // only interrupts a call of the thread
+    to_fibre   // as to_worker, from this process: the sender's number is that of the fibre's rank
 };
 
 // False, and errno: the thread has ended, or too many signals are queued (EAGAIN).

@@ -2,28 +2,47 @@
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
+#include <cstddef>
 #include <ctime>
 #include <memory>
 #include <mutex>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include "base/blocked_signals.hpp"
+#include "image/host_interface.hpp"
 #include "launch/host/passed_signals.hpp"
 #include "launch/host/ranks.hpp"
-#include "launch/host/thread_status.hpp"
+#include "launch/host/thread_signals.hpp"
 
 namespace warren::launch {
 
 namespace {
 
+// Whose signals have its address as their value, instead of the program's.
+struct Owner {
+    std::atomic<std::uint32_t> rank{0};
+    int number = 0; // of the signal
+    std::atomic<sigval> value{};
+};
+
 struct RankTimer {
-    std::atomic<pid_t> thread{0}; // the rank's first
-    pid_t waiter = 0;             // the thread that waits for SIGALRM; 0: none
-    pid_t signals = 0;            // the thread that the timer signals
+    Owner owner;
     std::mutex lock;
     timer_t number{};
     bool is_made = false;
+};
+
+// Owners of what programs make: they stay for ever, as signals may be under way; ranks use them
+// again.
+constexpr std::size_t owners_of_chunk = 512;
+constexpr std::size_t most_chunks = 512;
+struct Chunk {
+    Owner all[owners_of_chunk];
 };
 
 struct RankTimers {
@@ -31,6 +50,10 @@ struct RankTimers {
     bool fibres = false;
     std::uint32_t ranks = 0;
     std::unique_ptr<RankTimer[]> all;
+    std::mutex lock; // of the following, and of the router's start
+    std::size_t owners = 0;
+    std::atomic<Chunk*> chunks[most_chunks] = {};
+    std::atomic<pid_t> router{0};
 };
 
 RankTimers& rank_timers() {
@@ -59,50 +82,73 @@ itimerval to_itimerval(const itimerspec& times) {
     return {.it_interval = convert(times.it_interval), .it_value = convert(times.it_value)};
 }
 
-// A timer that signals a thread, or the process for a fibre.
-bool make_timer(RankTimer& timer, pid_t thread) {
-    sigevent event{};
-    event.sigev_signo = SIGALRM;
-    if (rank_timers().fibres) {
-        event.sigev_notify = SIGEV_SIGNAL;
-        event.sigev_value.sival_ptr = &timer; // tells whose it is
-    } else {
-        event.sigev_notify = SIGEV_THREAD_ID;
-        event._sigev_un._tid = thread;
-    }
-    timer.is_made = timer_create(CLOCK_MONOTONIC, &event, &timer.number) == 0;
-    timer.signals = thread;
-    return timer.is_made;
+// The router's signals, which no process sends.
+int signal_of_router() {
+    return SIGRTMAX;
 }
 
-// As the kernel chooses for a process: the first thread gets the signal if that has not blocked it,
-// else who waits for it. `former`: what the timer was set to.
-bool make_timer_for(RankTimer& timer, bool first_blocks, itimerspec& former) {
-    const pid_t first = timer.thread.load(std::memory_order_relaxed);
-    const pid_t wanted = first_blocks && timer.waiter != 0 ? timer.waiter : first;
-    if (timer.is_made && (rank_timers().fibres || timer.signals == wanted)) {
+// Gets the signals of the timers of ranks that are threads, and posts them: the kernel would give
+// them to one thread, whatever that blocks, or to another rank's. It has no descriptors, which
+// would be the rank's that has made it.
+void* route(void*) {
+    if (unshare(CLONE_FILES) == 0) {
+        syscall(SYS_close_range, 0U, ~0U, 0U);
+    }
+    rank_timers().router.store(own_thread(), std::memory_order_release);
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, signal_of_router());
+    while (true) {
+        siginfo_t information{};
+        if (sigwaitinfo(&set, &information) > 0) {
+            const std::uint32_t owner = owner_of_signal(information);
+            if (owner != no_rank) {
+                post_to_rank(owner, information);
+            }
+        }
+    }
+}
+
+// Under the lock, with signals blocked. False: there is no thread for it.
+bool start_router() {
+    if (rank_timers().router.load(std::memory_order_acquire) != 0) {
         return true;
     }
-    if (timer.is_made) {
-        timer_gettime(timer.number, &former);
-        timer_delete(timer.number);
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_t thread{};
+    const int error = pthread_create(&thread, &attributes, route, nullptr);
+    pthread_attr_destroy(&attributes);
+    while (error == 0 && rank_timers().router.load(std::memory_order_acquire) == 0) {
+        sched_yield();
     }
-    // (The waiter may have ended.)
-    return make_timer(timer, wanted) || (wanted != first && make_timer(timer, first));
+    errno = error;
+    return error == 0;
 }
 
-// Call it with no more signals blocked than the program has.
-bool first_thread_blocks(const RankTimer& timer) {
-    const pid_t first = timer.thread.load(std::memory_order_relaxed);
-    if (rank_timers().fibres) {
-        return false; // its process gets the signal
+// Has the signals of an event come to the owner's rank. The caller has signals blocked.
+bool aim(sigevent& event, Owner& owner, bool of_timer) {
+    event.sigev_value.sival_ptr = &owner;
+    event.sigev_notify = SIGEV_SIGNAL;
+    if (of_timer && !rank_timers().fibres) {
+        const std::lock_guard guard(rank_timers().lock);
+        if (!start_router()) {
+            return false;
+        }
+        event.sigev_notify = SIGEV_THREAD_ID;
+        event.sigev_signo = signal_of_router();
+        event._sigev_un._tid = rank_timers().router.load(std::memory_order_relaxed);
     }
-    if (first == own_thread()) {
-        sigset_t blocked;
-        pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
-        return sigismember(&blocked, SIGALRM) == 1;
-    }
-    return (signals_of_thread(first, "\nSigBlk:", 0) >> (SIGALRM - 1) & 1) != 0;
+    return true;
+}
+
+bool make_timer(RankTimer& timer) {
+    sigevent event{};
+    event.sigev_signo = SIGALRM;
+    timer.is_made = timer.is_made || (aim(event, timer.owner, true) &&
+                                      timer_create(CLOCK_MONOTONIC, &event, &timer.number) == 0);
+    return timer.is_made;
 }
 
 int set_timer(__itimer_which_t which, const itimerval* wanted, itimerval* former) {
@@ -110,96 +156,19 @@ int set_timer(__itimer_which_t which, const itimerval* wanted, itimerval* former
     if (timer == nullptr) {
         return setitimer(which, wanted, former);
     }
-    const bool first_blocks = first_thread_blocks(*timer);
     const BlockedSignals blocked; // a handler may set it
     const std::lock_guard guard(timer->lock);
     const itimerval none{};
     const itimerval& set = wanted != nullptr ? *wanted : none;
     const itimerspec times{of_timeval(set.it_interval), of_timeval(set.it_value)};
-    itimerspec of_other{}; // the timer that this one replaces
     itimerspec before{};
-    if (!make_timer_for(*timer, first_blocks, of_other) ||
-        timer_settime(timer->number, 0, &times, &before) != 0) {
+    if (!make_timer(*timer) || timer_settime(timer->number, 0, &times, &before) != 0) {
         return -1;
     }
     if (former != nullptr) {
-        const bool was_other = of_other.it_value.tv_sec != 0 || of_other.it_value.tv_nsec != 0;
-        *former = to_itimerval(was_other ? of_other : before);
+        *former = to_itimerval(before);
     }
     return 0;
-}
-
-// A thread that has waited for the timer's signals has ended: they are the rank's first thread's.
-struct AimedTimer {
-    AimedTimer() = default;
-    ~AimedTimer() {
-        if (timer == nullptr || getpid() != rank_timers().process) {
-            return;
-        }
-        const BlockedSignals blocked;
-        const std::lock_guard guard(timer->lock);
-        itimerspec left{};
-        if (timer->is_made && timer->signals == own_thread() &&
-            make_timer_for(*timer, false, left) &&
-            (left.it_value.tv_sec != 0 || left.it_value.tv_nsec != 0)) {
-            timer_settime(timer->number, 0, &left, nullptr);
-        }
-    }
-    AimedTimer(const AimedTimer&) = delete;
-    AimedTimer& operator=(const AimedTimer&) = delete;
-
-    RankTimer* timer = nullptr;
-};
-thread_local AimedTimer aimed_timer;
-
-// While it lives, a thread of a rank that is a thread waits for these: the rank's timer signals it.
-class TimerWait {
-  public:
-    explicit TimerWait(const sigset_t& awaited)
-        : timer_(sigismember(&awaited, SIGALRM) == 1 ? timer_of_caller() : nullptr) {
-        if (timer_ == nullptr) {
-            return;
-        }
-        const bool first_blocks = first_thread_blocks(*timer_);
-        const BlockedSignals blocked;
-        const std::lock_guard guard(timer_->lock);
-        timer_->waiter = own_thread();
-        aimed_timer.timer = timer_;
-        itimerspec left{};
-        if (timer_->is_made && make_timer_for(*timer_, first_blocks, left) &&
-            (left.it_value.tv_sec != 0 || left.it_value.tv_nsec != 0)) {
-            timer_settime(timer_->number, 0, &left, nullptr);
-        }
-    }
-    ~TimerWait() {
-        if (timer_ != nullptr) {
-            const int error = errno;
-            const BlockedSignals blocked;
-            const std::lock_guard guard(timer_->lock);
-            timer_->waiter = timer_->waiter == own_thread() ? 0 : timer_->waiter;
-            errno = error;
-        }
-    }
-    TimerWait(const TimerWait&) = delete;
-    TimerWait& operator=(const TimerWait&) = delete;
-
-  private:
-    RankTimer* const timer_;
-};
-
-int wait_with_timer(const sigset_t* set, int* taken) {
-    const TimerWait wait(*set);
-    return sigwait(set, taken);
-}
-
-int wait_for_information_with_timer(const sigset_t* set, siginfo_t* information) {
-    const TimerWait wait(*set);
-    return sigwaitinfo(set, information);
-}
-
-int wait_until_with_timer(const sigset_t* set, siginfo_t* information, const timespec* limit) {
-    const TimerWait wait(*set);
-    return sigtimedwait(set, information, limit);
 }
 
 int get_timer(__itimer_which_t which, itimerval* value) {
@@ -243,29 +212,104 @@ useconds_t set_short_alarm(useconds_t value, useconds_t interval) {
                : static_cast<useconds_t>(former.it_value.tv_sec * second + former.it_value.tv_usec);
 }
 
+// In signal handlers. Null: the signal's value is the program's.
+Owner* find_owner(const void* value) {
+    RankTimers& own = rank_timers();
+    const auto* timer = static_cast<const RankTimer*>(value);
+    if (timer >= own.all.get() && timer < own.all.get() + own.ranks) {
+        return &own.all[static_cast<std::size_t>(timer - own.all.get())].owner;
+    }
+    for (const std::atomic<Chunk*>& one : own.chunks) {
+        Chunk* chunk = one.load(std::memory_order_acquire);
+        if (chunk == nullptr) {
+            break;
+        }
+        const auto* owner = static_cast<const Owner*>(value);
+        if (owner >= chunk->all && owner < chunk->all + owners_of_chunk) {
+            return &chunk->all[owner - chunk->all];
+        }
+    }
+    return nullptr;
+}
+
+// Under the lock. Null: there is no room.
+Owner* make_owner(std::uint32_t rank, int number, sigval value) {
+    RankTimers& own = rank_timers();
+    for (std::size_t index = 0; index < own.owners; ++index) {
+        Owner& one = own.chunks[index / owners_of_chunk]
+                         .load(std::memory_order_relaxed)
+                         ->all[index % owners_of_chunk];
+        if (one.rank.load(std::memory_order_relaxed) == rank && one.number == number &&
+            one.value.load(std::memory_order_relaxed).sival_ptr == value.sival_ptr) {
+            return &one;
+        }
+    }
+    if (own.owners == owners_of_chunk * most_chunks) {
+        return nullptr;
+    }
+    std::atomic<Chunk*>& chunk = own.chunks[own.owners / owners_of_chunk];
+    if (chunk.load(std::memory_order_relaxed) == nullptr) {
+        chunk.store(new Chunk, std::memory_order_release);
+    }
+    Owner& made = chunk.load(std::memory_order_relaxed)->all[own.owners++ % owners_of_chunk];
+    made.rank.store(rank, std::memory_order_relaxed);
+    made.number = number;
+    made.value.store(value, std::memory_order_relaxed);
+    return &made;
+}
+
+bool aim_event(sigevent* event, bool of_timer) {
+    const std::uint32_t rank = rank_of_thread();
+    if (rank >= rank_timers().ranks || getpid() != rank_timers().process) {
+        return true;
+    }
+    const BlockedSignals blocked;
+    Owner* owner = nullptr;
+    {
+        const std::lock_guard guard(rank_timers().lock);
+        owner = make_owner(rank, event->sigev_signo, event->sigev_value);
+    }
+    if (owner == nullptr) {
+        errno = EAGAIN;
+        return false;
+    }
+    return aim(*event, *owner, of_timer);
+}
+
 } // namespace
+
+std::uint32_t owner_of_signal(siginfo_t& information) {
+    if (information.si_code != SI_TIMER && information.si_code != SI_MESGQ &&
+        information.si_code != SI_ASYNCIO) {
+        return no_rank;
+    }
+    const Owner* owner = find_owner(information.si_value.sival_ptr);
+    if (owner == nullptr) {
+        return no_rank;
+    }
+    const std::uint32_t rank = owner->rank.load(std::memory_order_relaxed);
+    if (rank == ended_rank && information.si_code == SI_TIMER) {
+        syscall(SYS_timer_delete, information.si_timerid);
+    }
+    information.si_signo = owner->number;
+    information.si_value = owner->value.load(std::memory_order_relaxed);
+    return rank;
+}
 
 void prepare_timers(std::uint32_t ranks, bool fibres) {
     rank_timers().process = getpid();
     rank_timers().fibres = fibres;
     rank_timers().ranks = ranks;
     rank_timers().all = std::make_unique<RankTimer[]>(ranks);
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+        rank_timers().all[rank].owner.rank = rank;
+        rank_timers().all[rank].owner.number = SIGALRM;
+    }
+    static const image::SignalFunctions functions{.aim = aim_event};
+    warren_image_aim_signals_by(&functions);
 }
 
-void note_timer_thread(std::uint32_t rank, pid_t thread) {
-    rank_timers().all[rank].thread.store(thread, std::memory_order_relaxed);
-}
-
-std::uint32_t owner_of_timer(const siginfo_t& information) {
-    const RankTimer* timers = rank_timers().all.get();
-    const auto* owner = static_cast<const RankTimer*>(information.si_value.sival_ptr);
-    const bool is_own = information.si_signo == SIGALRM && information.si_code == SI_TIMER &&
-                        rank_timers().fibres && owner >= timers &&
-                        owner < timers + rank_timers().ranks;
-    return is_own ? static_cast<std::uint32_t>(owner - timers) : no_rank;
-}
-
-void end_timer(std::uint32_t rank) {
+void end_timers(std::uint32_t rank) {
     RankTimer& timer = rank_timers().all[rank];
     const BlockedSignals blocked;
     const std::lock_guard guard(timer.lock);
@@ -273,15 +317,16 @@ void end_timer(std::uint32_t rank) {
         timer_delete(timer.number);
         timer.is_made = false;
     }
-}
-
-std::span<const warren_image_binding> timer_wait_bindings() {
-    static const warren_image_binding bindings[] = {
-        {"sigwait", reinterpret_cast<void*>(&wait_with_timer)},
-        {"sigwaitinfo", reinterpret_cast<void*>(&wait_for_information_with_timer)},
-        {"sigtimedwait", reinterpret_cast<void*>(&wait_until_with_timer)},
-    };
-    return bindings;
+    RankTimers& own = rank_timers();
+    const std::lock_guard owners_guard(own.lock);
+    for (std::size_t index = 0; index < own.owners; ++index) {
+        Owner& one = own.chunks[index / owners_of_chunk]
+                         .load(std::memory_order_relaxed)
+                         ->all[index % owners_of_chunk];
+        if (one.rank.load(std::memory_order_relaxed) == rank) {
+            one.rank.store(ended_rank, std::memory_order_relaxed);
+        }
+    }
 }
 
 std::span<const warren_image_binding> timer_bindings() {

@@ -1,5 +1,6 @@
-// Timers of real time (alarm, setitimer) of ranks that share a process: each has its own, which the
-// kernel's timer of the process isn't.
+// Timers of ranks that share a process. Of alarm and setitimer's real time each rank has its own,
+// which the kernel's timer of the process isn't; the signals of these and of other timers come to
+// the rank that has set them.
 //
 // Thread rule: any thread.
 #pragma once
@@ -7,7 +8,6 @@
 #include <csignal>
 #include <cstdint>
 #include <span>
-#include <sys/types.h>
 
 #include "warren/image.h"
 
@@ -15,16 +15,15 @@ namespace warren::launch {
 
 // Once, before there are other threads; whether ranks are fibres.
 void prepare_timers(std::uint32_t ranks, bool fibres);
-// The rank's timer signals this thread, or one that waits for SIGALRM instead; a fibre's signals
-// the process.
-void note_timer_thread(std::uint32_t rank, pid_t thread);
-// The fibre of whose timer a signal tells; no_rank: of none. In signal handlers.
-std::uint32_t owner_of_timer(const siginfo_t& information);
-// The rank's timer runs no more.
-void end_timer(std::uint32_t rank);
+// Whose program has ended that was a fibre: its signals are dropped.
+inline constexpr std::uint32_t ended_rank = UINT32_MAX - 1;
+// The rank to which a signal belongs that a timer or a message queue of a rank's has caused, which
+// becomes what its program expects; no_rank: none. In signal handlers.
+std::uint32_t owner_of_signal(siginfo_t& information);
+// The fibre's timers signal nobody any more.
+void end_timers(std::uint32_t rank);
 
-// Replacements for the C library's functions; the second for waits of ranks that are threads.
+// Replacements for the C library's functions.
 std::span<const warren_image_binding> timer_bindings();
-std::span<const warren_image_binding> timer_wait_bindings();
 
 } // namespace warren::launch

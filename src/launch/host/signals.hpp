@@ -1,7 +1,7 @@
 // Signals of ranks that share a process: each has its own actions, as a process has. What a rank
-// sends itself comes to its handler; what comes from outside the process comes to the handlers of
-// all ranks that are threads. A fibre is no target for the kernel: such a signal comes to those
-// that wait for it (fibre_signals.hpp), or else to the handler of one.
+// sends itself, its timers and its children's ends come to its handler; what comes from outside the
+// process comes to the handlers of all ranks that are threads. A fibre is no target for the kernel:
+// such a signal comes to those that wait for it (fibre_signals.hpp), or else to the handler of one.
 //
 // Signals that a rank's own code raises are crash.hpp's. Thread rule: any thread.
 #pragma once
@@ -16,15 +16,20 @@ namespace warren::launch {
 
 // Once, before there are other threads; whether ranks are fibres.
 void prepare_signals(std::uint32_t ranks, bool fibres);
-// The calling thread is the rank's first.
-void note_thread(std::uint32_t rank);
+// The calling thread is the rank's first, whose program begins with these signals blocked.
+void note_thread(std::uint32_t rank, warren_image* image, const sigset_t& blocked);
 
-// The calling fibre of the rank acts on a signal now, unless it has it blocked.
-void act_on_signal(std::uint32_t rank, siginfo_t& information);
+// system() of ranks: the first function returns the signals for which the command has the default.
+struct CommandSignals {
+    sigset_t (*begin)();
+    void (*end)();
+};
+const CommandSignals& command_signals();
+
 // The fibre's program has ended: its handlers and timers are no more.
 void end_signals_of_fibre(std::uint32_t rank);
 
-// Replacements for the C library's functions that set actions, send signals and set timers.
+// Replacements for the C library's functions that set actions.
 std::span<const warren_image_binding> signal_bindings();
 
 } // namespace warren::launch

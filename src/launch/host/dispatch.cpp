@@ -1,0 +1,392 @@
+#include "launch/host/dispatch.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "launch/host/actions.hpp"
+#include "launch/host/children.hpp"
+#include "launch/host/crash.hpp"
+#include "launch/host/fibre_signals.hpp"
+#include "launch/host/interrupted_calls.hpp"
+#include "launch/host/passed_signals.hpp"
+#include "launch/host/rank_signals.hpp"
+#include "launch/host/rank_timers.hpp"
+#include "launch/host/ranks.hpp"
+#include "launch/host/thread_signals.hpp"
+#include "runtime/fibres/api.hpp"
+
+namespace warren::launch {
+
+namespace {
+
+struct State {
+    pid_t process = 0;
+    bool fibres = false;
+};
+
+State& state() {
+    static State& only = *new State; // outlives everything
+    return only;
+}
+
+bool stops_by_default(int number) {
+    return number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
+}
+
+// The default action, by or for one rank, is the process's.
+void end_by(std::uint32_t rank, int number, bool own) {
+    take_default(number);
+    if (own && getpid() == state().process && !stops_by_default(number)) {
+        report_crash(rank, number);
+    }
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, number);
+    syscall(SYS_tgkill, getpid(), own_thread(), number);
+    pthread_sigmask(SIG_UNBLOCK, &set, nullptr); // it comes now
+    install_dispatcher(number, SA_RESTART);      // the process was stopped, and goes on
+}
+
+bool is_about_stops(int number, const siginfo_t& information) {
+    return number == SIGCHLD &&
+           (information.si_code == CLD_STOPPED || information.si_code == CLD_CONTINUED);
+}
+
+// `is_running`: the rank's code is what the signal has interrupted. False: no handler has run.
+bool deliver(std::uint32_t rank, int number, siginfo_t* information, void* context, bool own,
+             bool is_running) {
+    struct sigaction& action = actions().of(rank, number);
+    const int flags = action.sa_flags;
+    if (is_handler(action)) {
+        const std::uint32_t former = act_for(is_running ? no_rank : rank);
+        const Mask blocked = state().fibres ? mask_of_fibre(rank) : noted_mask(rank);
+        run_handler(action, number, information, context);
+        if (state().fibres) {
+            restore_mask_of_fibre(rank, blocked);
+        } else {
+            restore_noted_mask(rank, blocked);
+        }
+        act_for(former);
+        if (is_running && (flags & SA_RESTART) == 0) {
+            end_interrupted_call(context);
+        }
+        return true;
+    }
+    if (!is_ignored(action) && !is_ignored_by_default(number)) {
+        end_by(rank, number, own);
+    }
+    return false;
+}
+
+// From outside the process, or from its kernel state that no rank has of its own.
+bool is_for_all(const siginfo_t& information) {
+    switch (information.si_code) {
+    case SI_TKILL:
+    case SI_TIMER:
+    case SI_ASYNCIO:
+    case SI_MESGQ:
+        return false;
+    case SI_USER:
+    case SI_QUEUE:
+        return information.si_pid != getpid();
+    default:
+        return true;
+    }
+}
+
+// The fibre that acts on a signal for all: the running one, or else another, that has a handler; if
+// none has, the default action is the process's. Best one that doesn't block it.
+std::uint32_t receiver_among_fibres(std::uint32_t running, int number) {
+    const Actions& all = actions();
+    for (const bool with_handler : {true, false}) {
+        for (const bool unblocked : {true, false}) {
+            const auto fits = [&](std::uint32_t rank) {
+                return (!with_handler || is_handler(all.of(rank, number))) &&
+                       (!unblocked || !blocks_signal(rank, number));
+            };
+            if (running != no_rank && fits(running)) {
+                return running;
+            }
+            for (std::uint32_t rank = 0; rank < all.ranks(); ++rank) {
+                if (fits(rank)) {
+                    return rank;
+                }
+            }
+        }
+    }
+    return running;
+}
+
+// Whether the calling thread, which lets the signal through, isn't the rank's fibre, and that has
+// it blocked.
+bool is_only_for_thread(std::uint32_t rank, std::uint32_t running, int number) {
+    return rank != no_rank && rank == running && !warren_fibre_is_one() &&
+           blocks_signal(rank, number);
+}
+
+// The parent gets the signal of a child; `running`: the calling thread's rank.
+void give_to_parent(std::uint32_t rank, std::uint32_t running, siginfo_t* information,
+                    void* context) {
+    if (state().fibres) {
+        if (is_only_for_thread(rank, running, SIGCHLD) || !hold_back(rank, *information)) {
+            deliver(rank, SIGCHLD, information, context, true, rank == running);
+        }
+    } else if (rank == running) {
+        deliver(rank, SIGCHLD, information, context, true, true);
+    } else {
+        post_to_rank(rank, *information);
+    }
+}
+
+// The ends of children: a signal may stand for several, which are of any rank.
+void dispatch_ends(std::uint32_t running, siginfo_t* information, void* context) {
+    bool found = false;
+    for (std::uint32_t rank = 0; rank < actions().ranks(); ++rank) {
+        siginfo_t its{};
+        while (find_ended_child(rank, its)) {
+            found = true;
+            if (rank == running) { // the handler may wait for children
+                end_of_child_is_handled(rank);
+            }
+            give_to_parent(rank, running, &its, context);
+            if (rank != running) {
+                end_of_child_is_handled(rank);
+            }
+        }
+    }
+    siginfo_t there{};
+    const auto id = static_cast<id_t>(information->si_pid);
+    if (!found && rank_of_child(information->si_pid) == no_rank && !is_child_being_made() &&
+        waitid(P_PID, id, &there, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        there.si_pid == information->si_pid) { // a child of a thread that is no fibre
+        const std::uint32_t rank =
+            state().fibres ? receiver_among_fibres(running, SIGCHLD) : running;
+        if (rank != no_rank && !hold_back(rank, *information)) {
+            deliver(rank, SIGCHLD, information, context, false, rank == running);
+        }
+    }
+    act_on_held_back(SIGCHLD);
+}
+
+void dispatch_child(std::uint32_t running, siginfo_t* information, void* context) {
+    const std::uint32_t parent =
+        is_about_stops(SIGCHLD, *information) ? rank_of_child(information->si_pid) : no_rank;
+    if (parent == no_rank) {
+        dispatch_ends(running, information, context);
+        return;
+    }
+    if ((actions().of(parent, SIGCHLD).sa_flags & SA_NOCLDSTOP) == 0) {
+        give_to_parent(parent, running, information, context);
+    }
+    act_on_held_back(SIGCHLD);
+}
+
+// All fibres that wait for a signal get it. False: none does.
+bool wake_waiting_fibres(int number, const siginfo_t& information) {
+    bool woken = false;
+    for (std::uint32_t rank = 0; rank < actions().ranks(); ++rank) {
+        woken |= waits_for_signal(rank, number) && hold_back(rank, information);
+    }
+    return woken;
+}
+
+// The rank's handler runs in the thread that runs the rank, where it may end the call that it has
+// interrupted or leave by siglongjmp. False: none runs it, or the calling one.
+bool pass_to_worker(std::uint32_t rank, const siginfo_t& information) {
+    const pid_t thread = warren_fibre_thread(rank);
+    if (thread == 0 || thread == own_thread() ||
+        !is_handler(actions().of(rank, information.si_signo))) {
+        return false;
+    }
+    if (is_for_all(information)) {
+        return pass_on(thread, Passed::to_worker, information);
+    }
+    siginfo_t to_fibre = information;
+    to_fibre.si_uid = rank; // or a timer's overruns
+    return pass_on(thread, Passed::to_fibre, to_fibre);
+}
+
+// The fibre that a signal is for that hasn't come from outside; no_rank: it has.
+std::uint32_t receiver_inside(siginfo_t& information, std::uint32_t running, Passed passed) {
+    if (passed == Passed::to_fibre) {
+        const std::uint32_t rank = information.si_uid;
+        information.si_uid = information.si_code == SI_TIMER ? 0 : getuid();
+        return rank;
+    }
+    const std::uint32_t owner = owner_of_signal(information);
+    if (owner != no_rank || is_for_all(information)) {
+        return owner;
+    }
+    // Else a thread of the host's, for a fibre's timer.
+    return running != no_rank ? running : receiver_among_fibres(running, information.si_signo);
+}
+
+void dispatch_to_fibre(int number, siginfo_t* information, void* context, Passed passed) {
+    const std::uint32_t running = rank_of_thread();
+    if (running != no_rank && !warren_fibre_is_one() &&
+        (information->si_code == SI_TKILL || passed == Passed::to_rank)) {
+        deliver(running, number, information, context, true, true); // for a thread of the program's
+        return;
+    }
+    std::uint32_t rank = receiver_inside(*information, running, passed);
+    if (rank == ended_rank) {
+        return;
+    }
+    const bool own = rank != no_rank && rank == running;
+    if (rank == no_rank) {
+        if (number == SIGCHLD) {
+            dispatch_child(running, information, context);
+            return;
+        }
+        if (wake_waiting_fibres(number, *information)) {
+            return;
+        }
+        rank = receiver_among_fibres(running, number);
+    }
+    if (is_only_for_thread(rank, running, number)) {
+        deliver(rank, number, information, context, true, true);
+        return;
+    }
+    if (rank != no_rank && !hold_back(rank, *information) &&
+        !(passed == Passed::none && rank != running && pass_to_worker(rank, *information))) {
+        deliver(rank, number, information, context, own, rank == running);
+        act_on_held_back(number);
+    }
+}
+
+// Every other rank that is a thread gets it. Of one that has no room for it the handler
+// runs here.
+void post_to_others(std::uint32_t running, siginfo_t* information, void* context) {
+    for (std::uint32_t other = 0; other < actions().ranks(); ++other) {
+        if (other != running && first_thread(other) != 0 && !post_to_rank(other, *information) &&
+            errno == EAGAIN) {
+            deliver(other, information->si_signo, information, context, false, false);
+        }
+    }
+}
+
+} // namespace
+
+void prepare_dispatch(bool fibres) {
+    state().process = getpid();
+    state().fibres = fibres;
+}
+
+bool is_ignored_by_default(int number) {
+    return number == SIGCHLD || number == SIGURG || number == SIGWINCH || number == SIGCONT;
+}
+
+void dispatch(int number, siginfo_t* information, void* context) {
+    const int error = errno;
+    const Passed passed = take_passed(*information);
+    if (passed == Passed::to_wake) {
+        return;
+    }
+    if (state().fibres && getpid() == state().process) {
+        dispatch_to_fibre(number, information, context, passed);
+        errno = error;
+        return;
+    }
+    const std::uint32_t running = rank_of_thread();
+    bool own = !is_for_all(*information);
+    if (passed == Passed::none && getpid() == state().process) {
+        const std::uint32_t owner = owner_of_signal(*information);
+        if (owner != no_rank && owner != running) {
+            post_to_rank(owner, *information);
+            errno = error;
+            return;
+        }
+        own |= owner != no_rank;
+        if (!own && number == SIGCHLD) {
+            dispatch_child(running, information, context);
+            errno = error;
+            return;
+        }
+        if (!own) {
+            post_to_others(running, information, context);
+        }
+    }
+    if (running != no_rank) {
+        deliver(running, number, information, context, own || getpid() != state().process, true);
+    }
+    errno = error;
+}
+
+void install_dispatcher(int number, int flags) {
+    struct sigaction action {};
+    action.sa_sigaction = dispatch;
+    action.sa_flags = SA_SIGINFO | flags;
+    sigaction(number, &action, nullptr);
+}
+
+bool deliver_by_caller(std::uint32_t rank, siginfo_t& information) {
+    ucontext_t context{};
+    return deliver(rank, information.si_signo, &information, &context, true, false);
+}
+
+// A fibre that is ready runs soon. One that waits for a message or a lock can't be told.
+void offer_to_fibre(std::uint32_t rank, siginfo_t& information) {
+    constexpr int looks = 20;
+    constexpr timespec pause{.tv_sec = 0, .tv_nsec = 100'000};
+    for (int look = 0; look < looks; ++look) {
+        if (hold_back(rank, information) || pass_to_worker(rank, information)) {
+            return;
+        }
+        nanosleep(&pause, nullptr);
+    }
+    deliver_by_caller(rank, information);
+}
+
+bool is_for_caller(siginfo_t& information) {
+    const std::uint32_t rank = rank_of_thread();
+    const std::uint32_t owner = owner_of_signal(information);
+    if (owner == ended_rank) {
+        return false;
+    }
+    if (owner != no_rank && owner != rank) {
+        if (state().fibres) {
+            offer_to_fibre(owner, information);
+        } else {
+            post_to_rank(owner, information);
+        }
+        return false;
+    }
+    if (owner == rank || !is_for_all(information)) {
+        return true;
+    }
+    ucontext_t context{};
+    if (information.si_signo == SIGCHLD) {
+        // The caller looks into the queue of its rank afterwards.
+        dispatch_child(no_rank, &information, &context);
+        return false;
+    }
+    if (state().fibres) {
+        wake_waiting_fibres(information.si_signo, information);
+    } else {
+        post_to_others(rank, &information, &context);
+    }
+    return true;
+}
+
+void act_on_signal(std::uint32_t rank, siginfo_t& information) {
+    if (!state().fibres) {
+        if ((mask_of_thread() & bit(information.si_signo)) == 0) {
+            deliver_by_caller(rank, information);
+        } else {
+            post_to_rank(rank, information);
+        }
+        return;
+    }
+    if (!hold_back(rank, information, true)) {
+        deliver_by_caller(rank, information);
+        act_on_held_back(0);
+    }
+}
+
+} // namespace warren::launch

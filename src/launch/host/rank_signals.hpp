@@ -1,0 +1,90 @@
+// Pending signals of each rank of the process: those for the rank as a whole that no thread of it
+// takes at present, and the threads that wait for such.
+//
+// A fibre's blocked signals are here, too (fibre_signals.hpp); of threads the kernel has them
+// (thread_signals.hpp). Thread rule: whoever holds the rank's signals; signal handlers as well.
+#pragma once
+
+#include <atomic>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <sys/types.h>
+
+#include "base/blocked_signals.hpp"
+
+namespace warren::launch {
+
+using Mask = std::uint64_t; // bit n - 1: signal n
+
+constexpr Mask bit(int number) {
+    return Mask{1} << (number - 1);
+}
+Mask mask_of(const sigset_t& set);
+sigset_t set_of(Mask mask);
+// The kernel's, of the calling thread.
+Mask mask_of_thread();
+
+// Further instances of a real-time signal are lost, as beyond a process's RLIMIT_SIGPENDING.
+constexpr std::size_t longest_queue = 64;
+
+// A thread of a rank, no fibre, that lets signals through while it waits. On its stack.
+struct SignalWaiter {
+    pid_t thread;
+    Mask mask;          // of those signals
+    bool takes;         // them from the queue (sigwait); else handlers run (sigsuspend)
+    std::uint32_t told; // how often it has been sent one only to look into the queue
+    SignalWaiter* next;
+};
+
+// All zeros at first: the pages of ranks without pending signals take no memory.
+struct RankSignals {
+    std::atomic<bool> locked;
+    Mask blocked;
+    Mask awaited; // by sigwait and its kin
+    bool waits;   // so signals are its own fibre's to take
+    bool waits_for_any;
+    Mask blocked_before_wait;
+    pid_t calling; // the thread in which the fibre waits in a call of the kernel; 0: it doesn't
+    std::atomic<std::uint32_t> arrived; // counts those that came while it waited
+    std::atomic<std::uint32_t> pending; // changes while it is held
+    SignalWaiter* waiters;
+    // Signals that the program has blocked in the first thread of a rank that is a thread. (The
+    // kernel's mask may have more, for moments.)
+    std::atomic<Mask> first_mask;
+    siginfo_t queue[longest_queue]; // in the order in which they have come
+};
+
+// Once, before there are other threads.
+void prepare_rank_signals(std::uint32_t ranks);
+// Null: there is no such rank, or the caller is in a child of fork, whose signals are the kernel's.
+RankSignals* signals_of_rank(std::uint32_t rank);
+
+// Holds a rank's signals. No signal comes to the calling thread meanwhile, which would hold them
+// too.
+class Held {
+  public:
+    explicit Held(RankSignals& signals);
+    ~Held() { signals_.locked.store(false, std::memory_order_release); }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+
+  private:
+    RankSignals& signals_;
+    const BlockedSignals blocked_; // restored after the lock is given back
+};
+
+// Puts a signal into the queue, which the caller holds; a standard one, or a timer's, that is there
+// already counts once.
+void put_in_queue(RankSignals& signals, const siginfo_t& information);
+// Takes the pending signal of the mask that has the lowest number, the first that has come of
+// those. False: there is none.
+bool take_from_queue(RankSignals& signals, Mask mask, siginfo_t& taken);
+// The rank ignores the signal now: it is no longer pending.
+void remove_from_queue(RankSignals& signals, int number);
+// Those in the queue.
+Mask pending_in_queue(RankSignals& signals);
+// A thread that waits for the signal; null: none. The caller holds them.
+SignalWaiter* find_waiter(RankSignals& signals, int number);
+
+} // namespace warren::launch

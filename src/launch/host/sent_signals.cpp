@@ -1,0 +1,144 @@
+#include "launch/host/sent_signals.hpp"
+
+#include <atomic>
+#include <csignal>
+#include <memory>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "launch/host/actions.hpp"
+#include "launch/host/crash.hpp"
+#include "launch/host/dispatch.hpp"
+#include "launch/host/fibre_signals.hpp"
+#include "launch/host/passed_signals.hpp"
+#include "launch/host/rank_signals.hpp"
+#include "launch/host/ranks.hpp"
+#include "launch/host/thread_signals.hpp"
+#include "runtime/fibres/api.hpp"
+
+namespace warren::launch {
+
+namespace {
+
+struct Sending {
+    bool fibres = false;
+    std::uint32_t ranks = 0;
+    std::unique_ptr<std::atomic<pthread_t>[]> first; // threads, as programs name them
+};
+
+Sending& sending() {
+    static Sending& only = *new Sending; // outlives everything
+    return only;
+}
+
+siginfo_t information_of(int number, int code, sigval value) {
+    siginfo_t information{};
+    information.si_signo = number;
+    information.si_code = code;
+    information.si_pid = getpid();
+    information.si_uid = getuid();
+    information.si_value = value;
+    return information;
+}
+
+int send_to_self(int number) {
+    return static_cast<int>(syscall(SYS_tgkill, getpid(), own_thread(), number));
+}
+
+// Whether the calling fibre has blocked the signal. The kernel blocks it, too, while its handler
+// runs: then it is pending for this thread.
+bool blocks_in_fibre(std::uint32_t rank, int number) {
+    return warren_fibre_is_one() && blocks_signal(rank, number);
+}
+
+// As the kernel does: to the calling thread, if that is the first one and takes it.
+int send_in_rank(std::uint32_t rank, siginfo_t information) {
+    const int number = information.si_signo;
+    const bool is_fibre = sending().fibres && warren_fibre_is_one();
+    if (is_fibre && blocks_in_fibre(rank, number) && !is_crash_signal(number)) {
+        hold_back(rank, information);
+        return 0;
+    }
+    const bool is_open = (mask_of_thread() & bit(number)) == 0;
+    const bool is_first = is_fibre || first_thread(rank) == own_thread();
+    if (is_fibre || is_crash_signal(number) || (is_first && is_open)) {
+        return static_cast<int>(
+            syscall(SYS_rt_tgsigqueueinfo, getpid(), own_thread(), number, &information));
+    }
+    if (sending().fibres) {
+        offer_to_fibre(rank, information);
+        return 0;
+    }
+    return post_to_rank(rank, information) ? 0 : -1;
+}
+
+bool is_to_rank(std::uint32_t rank, int number) {
+    return Actions::has(number) && signals_of_rank(rank) != nullptr;
+}
+
+int send_signal(pid_t process, int number) {
+    const std::uint32_t rank = rank_of_thread();
+    return process == getpid() && is_to_rank(rank, number)
+               ? send_in_rank(rank, information_of(number, SI_USER, {}))
+               : kill(process, number);
+}
+
+int queue_signal(pid_t process, int number, sigval value) {
+    const std::uint32_t rank = rank_of_thread();
+    return process == getpid() && is_to_rank(rank, number)
+               ? send_in_rank(rank, information_of(number, SI_QUEUE, value))
+               : sigqueue(process, number, value);
+}
+
+// Whether another thread means its rank's fibre, of which the C library knows no kernel thread.
+bool means_fibre(pthread_t thread) {
+    const std::uint32_t rank = rank_of_thread();
+    return sending().fibres && rank < sending().ranks && !warren_fibre_is_one() &&
+           signals_of_rank(rank) != nullptr &&
+           pthread_equal(sending().first[rank].load(std::memory_order_acquire), thread) != 0;
+}
+
+int signal_thread(pthread_t thread, int number) {
+    if (!means_fibre(thread) || !Actions::has(number)) {
+        return number == 0 && means_fibre(thread) ? 0 : pthread_kill(thread, number);
+    }
+    siginfo_t information = information_of(number, SI_TKILL, {});
+    offer_to_fibre(rank_of_thread(), information);
+    return 0;
+}
+
+int queue_for_thread(pthread_t thread, int number, sigval value) {
+    if (!means_fibre(thread) || !Actions::has(number)) {
+        return pthread_sigqueue(thread, number, value);
+    }
+    siginfo_t information = information_of(number, SI_QUEUE, value);
+    offer_to_fibre(rank_of_thread(), information);
+    return 0;
+}
+
+} // namespace
+
+void prepare_sending(std::uint32_t ranks, bool fibres) {
+    sending().fibres = fibres;
+    sending().ranks = ranks;
+    sending().first = std::make_unique<std::atomic<pthread_t>[]>(ranks);
+}
+
+void note_first_thread(std::uint32_t rank) {
+    sending().first[rank].store(pthread_self(), std::memory_order_release);
+}
+
+std::span<const warren_image_binding> sending_bindings() {
+    static const warren_image_binding bindings[] = {
+        {"raise", reinterpret_cast<void*>(&send_to_self)},
+        {"gsignal", reinterpret_cast<void*>(&send_to_self)},
+        {"kill", reinterpret_cast<void*>(&send_signal)},
+        {"sigqueue", reinterpret_cast<void*>(&queue_signal)},
+        {"pthread_kill", reinterpret_cast<void*>(&signal_thread)},
+        {"pthread_sigqueue", reinterpret_cast<void*>(&queue_for_thread)},
+    };
+    return bindings;
+}
+
+} // namespace warren::launch

@@ -243,11 +243,11 @@ static void signals_of_ends(void) {
         together();
         expect(calls == (rank == world_rank ? 4 : 0));
     }
-    /* Blocked, it is pending for the parent alone, who may wait for it. */
-    sigset_t set, pending, former;
-    sigemptyset(&set);
-    sigaddset(&set, SIGCHLD);
-    expect(pthread_sigmask(SIG_BLOCK, &set, &former) == 0);
+}
+
+/* Blocked, it is pending for the parent alone, who may wait for it. */
+static void pending_signals_of_ends(const sigset_t* set) {
+    sigset_t pending;
     calls = 0;
     for (int rank = 0; rank < world_size; ++rank) {
         together();
@@ -270,18 +270,21 @@ static void signals_of_ends(void) {
         siginfo_t information;
         const struct timespec limit = {rank == world_rank ? 20 : 0, 5000000};
         memset(&information, 0, sizeof information);
-        const int number = sigtimedwait(&set, &information, &limit);
+        const int number = sigtimedwait(set, &information, &limit);
         expect(rank == world_rank ? number == SIGCHLD && information.si_pid == child
                                   : number == -1 && errno == EAGAIN);
         expect(child < 0 || waitpid(child, NULL, 0) == child);
         together();
     }
-    /* All at once. */
+}
+
+/* Of all ranks at once. */
+static void awaited_signals_of_ends(const sigset_t* set, const sigset_t* former) {
     for (int round = 0; round < rounds; ++round) {
         const pid_t child = make_child(0, 500 * (world_rank + 1));
         siginfo_t information;
         memset(&information, 0, sizeof information);
-        expect(sigwaitinfo(&set, &information) == SIGCHLD && information.si_pid == child);
+        expect(sigwaitinfo(set, &information) == SIGCHLD && information.si_pid == child);
         expect(waitpid(child, NULL, 0) == child);
     }
     together();
@@ -289,10 +292,19 @@ static void signals_of_ends(void) {
         calls = 0;
         const pid_t child = make_child(0, 500 * (world_rank + 1));
         while (calls == 0) {
-            expect(sigsuspend(&former) == -1 && errno == EINTR && calls == 1);
+            expect(sigsuspend(former) == -1 && errno == EINTR && calls == 1);
         }
         expect(last_child == child && waitpid(child, NULL, 0) == child && calls == 1);
     }
+}
+
+static void blocked_signals_of_ends(void) {
+    sigset_t set, former;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    expect(pthread_sigmask(SIG_BLOCK, &set, &former) == 0);
+    pending_signals_of_ends(&set);
+    awaited_signals_of_ends(&set, &former);
     expect(pthread_sigmask(SIG_SETMASK, &former, NULL) == 0);
     set_default(SIGCHLD, 0);
     together();
@@ -515,6 +527,7 @@ int main(int argc, char** argv) {
     children_of_threads();
     children_made_during_a_wait();
     signals_of_ends();
+    blocked_signals_of_ends();
     threads_that_wait_for_ends();
     stops();
     children_that_nobody_waits_for();

@@ -26,6 +26,12 @@ TITLES = {
     "scalapack_lu_mpich": ("ScaLAPACK, LU test", "MPICH"),
     "scalapack_qr_openmpi": ("ScaLAPACK, QR test", "Open MPI"),
     "scalapack_qr_mpich": ("ScaLAPACK, QR test", "MPICH"),
+    "scalapack_eigen_openmpi": ("ScaLAPACK, symmetric eigenvalues", "Open MPI"),
+    "scalapack_eigen_mpich": ("ScaLAPACK, symmetric eigenvalues", "MPICH"),
+    "elk": ("Elk", "Open MPI"),
+    "gromacs": ("GROMACS", "Open MPI"),
+    "ptscotch": ("PT-Scotch", "Open MPI"),
+    "phyml": ("PhyML", "Open MPI"),
 }
 HEAD = "# Made by packaging/site/compatibility.py from ctest -C packages -L packages at commit {}."
 

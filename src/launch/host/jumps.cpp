@@ -32,6 +32,7 @@ std::byte* place_in(__jmp_buf_tag* buffer) {
 }
 
 using Jump = void (*)(__jmp_buf_tag*, int);
+// NOLINTNEXTLINE(readability-identifier-naming)
 extern "C" [[noreturn]] void __longjmp_chk(__jmp_buf_tag* buffer, int value);
 
 void restore_mask(__jmp_buf_tag* buffer) {

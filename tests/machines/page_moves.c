@@ -72,15 +72,20 @@ static struct Where look(const char* stack, const char* big, int node) {
     return where;
 }
 
-/* They may take their time. Who waits asks about one page only: 32 ranks that ask about all their
-   pages keep the emulated processors from moving them. */
+/* They may take their time, those of one call of the kernel's after those of another. Who waits
+   asks about a page of each: 32 ranks that ask about all their pages keep the emulated processors
+   from moving them. */
 static struct Where wait_for(const char* stack, const char* big, int node) {
-    for (int turn = 0; turn < 200 && elsewhere(big, 1, node) != 0; ++turn) {
+    for (int turn = 0; turn < 200; ++turn) {
+        if (elsewhere(big, 1, node) == 0 && elsewhere(stack, 1, node) == 0 &&
+            elsewhere(zeros, 1, node) == 0) {
+            break;
+        }
         usleep(200000);
     }
     struct Where where = look(stack, big, node);
-    for (int turn = 0; turn < 10 && sum(&where) != 0; ++turn) {
-        usleep(200000);
+    for (int turn = 0; turn < 20 && sum(&where) != 0; ++turn) {
+        usleep(500000);
         where = look(stack, big, node);
     }
     return where;

@@ -181,6 +181,12 @@ Wanted wanted_by(pid_t pid) {
                        : Wanted{.group = -pid};
 }
 
+bool is_there(pid_t child) {
+    siginfo_t information{};
+    return waitid(P_PID, static_cast<id_t>(child), &information,
+                  WEXITED | WNOHANG | WNOWAIT | __WALL) == 0;
+}
+
 // Asks look(pid, WNOHANG) of the rank's children of a group until one has something to say. -1:
 // there is none. A handler may call this, so it allocates nothing.
 template <typename Look>
@@ -192,18 +198,23 @@ pid_t look_at_all(Children& own, pid_t group, Look look) {
             ++index;
             continue;
         }
-        has_some = true;
         const pid_t said = look(one, WNOHANG);
         if (said < 0 && errno == ECHILD) {
-            HeldChildren(own).remove(one); // whose end the program has asked not to hear of
-        } else if (said != 0) {
-            return said;
-        } else {
-            ++index;
+            if (is_there(one)) {
+                ++index; // of a kind that is not asked for, or ended where that is not
+            } else {
+                HeldChildren(own).remove(one); // whose end the program has asked not to hear of
+            }
+            continue;
         }
+        if (said != 0) {
+            return said;
+        }
+        has_some = true;
+        ++index;
     }
     errno = ECHILD;
-    return index == 0 || !has_some ? -1 : 0;
+    return has_some ? 0 : -1;
 }
 
 bool is_of_other_rank(Children& own, pid_t pid) {
@@ -294,8 +305,17 @@ pid_t look_in_thread(Children& own, const Wanted& wanted, Look look) {
 template <typename Look>
 pid_t look_for(Children& own, const Wanted& wanted, bool waits, Look look) {
     if (!waits) {
-        const Polling polling(own);
-        return look_once(own, wanted, WNOHANG, look);
+        pid_t said = 0;
+        {
+            const BlockedSignals blocked; // a handler may leave by siglongjmp
+            ++own.polls;
+            said = look_once(own, wanted, WNOHANG, look);
+            --own.polls;
+        }
+        const int error = errno;
+        signal_ended_children();
+        errno = error;
+        return said;
     }
     RankSignals* signals = is_in_handler() ? nullptr : signals_of_caller();
     return signals != nullptr ? look_in_fibre(*signals, own, wanted, look)
@@ -376,6 +396,10 @@ namespace {
 
 bool find_ended(std::uint32_t rank, siginfo_t& information) {
     HeldChildren held(children_of_ranks[rank]);
+    if (has_passing_children(rank)) { // the kernel has reaped some if all ranks have such
+        std::erase_if(held.list(),
+                      [](const Child& child) { return !is_there(child.pid) && errno == ECHILD; });
+    }
     for (Child& child : held.list()) {
         information = {};
         if (!child.told &&

@@ -24,6 +24,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <unwind.h>
 #include <vector>
 
 #include "base/futex.hpp"
@@ -480,9 +481,16 @@ void prepare_fibres(const HostPlan& plan, const sigset_t& signals) {
     prepare_streams(plan);
 }
 
+// The unwinder that is linked to the host fills a table at its first use. A thread that is
+// cancelled in a function of the host's comes to it by the shared one, too late for that.
+void prepare_unwinder() {
+    _Unwind_Backtrace([](_Unwind_Context*, void*) { return _URC_NO_REASON; }, nullptr);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
+    prepare_unwinder();
     HostPlan& plan = *new HostPlan; // the threads' for ever
     const int descriptor = argc > 1 ? std::atoi(argv[1]) : -1;
     if (Error error = HostPlan::read(descriptor, plan)) {

@@ -216,6 +216,18 @@ static void children_made_during_a_wait(void) {
     together();
 }
 
+/* Who asks for stops alone leaves ends to others. */
+static void ends_beside_stops(void) {
+    siginfo_t information;
+    const pid_t child = make_child(9, 0);
+    expect(waitid(P_PID, (id_t)child, &information, WEXITED | WNOWAIT) == 0);
+    expect(waitid(P_ALL, 0, &information, WSTOPPED | WCONTINUED | WNOHANG) == -1 &&
+           errno == ECHILD);
+    int status = 0;
+    expect(waitpid(-1, &status, 0) == child && WEXITSTATUS(status) == 9);
+    together();
+}
+
 /* The signal reaches the parent alone. */
 static void signals_of_ends(void) {
     handle(SIGCHLD, note, SA_RESTART);
@@ -526,6 +538,7 @@ int main(int argc, char** argv) {
     children_of_others();
     children_of_threads();
     children_made_during_a_wait();
+    ends_beside_stops();
     signals_of_ends();
     blocked_signals_of_ends();
     threads_that_wait_for_ends();

@@ -1,17 +1,8 @@
 /* Handles and statuses as Fortran's integers: what mpi.h has of it, in C and C++. */
 #include <mpi.h>
-#include <stdio.h>
 #include <string.h>
 
-static int failures;
-
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("%s:%d: %s\n", __FILE__, __LINE__, #condition);                                 \
-            ++failures;                                                                            \
-        }                                                                                          \
-    } while (0)
+#include "../foreign/check.h"
 
 #define THERE_AND_BACK(kind, handle)                                                               \
     CHECK(MPI_##kind##_f2c(MPI_##kind##_c2f(handle)) == (handle) &&                                \

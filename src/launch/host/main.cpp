@@ -529,6 +529,8 @@ int main(int argc, char** argv) {
         if (!directory.empty() && chdir(directory.c_str()) != 0) {
             complain(directory + ": " + std::strerror(errno));
         }
+    } else if (const int error = start_router()) {
+        complain(std::string("a thread for the ranks' timers: ") + std::strerror(error));
     }
     const std::size_t bytes = stack_bytes(plan) + beside_stack_bytes + guard_bytes;
     std::byte* stacks = map_stacks(plan.ranks.size() * bytes);

@@ -89,7 +89,7 @@ int signal_of_router() {
 
 // Gets the signals of the timers of ranks that are threads, and posts them: the kernel would give
 // them to one thread, whatever that blocks, or to another rank's. It has no descriptors, which
-// would be the rank's that has made it.
+// would keep a rank's pipes open.
 void* route(void*) {
     if (unshare(CLONE_FILES) == 0) {
         syscall(SYS_close_range, 0U, ~0U, 0U);
@@ -109,45 +109,24 @@ void* route(void*) {
     }
 }
 
-// Under the lock, with signals blocked. False: there is no thread for it.
-bool start_router() {
-    if (rank_timers().router.load(std::memory_order_acquire) != 0) {
-        return true;
-    }
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_t thread{};
-    const int error = pthread_create(&thread, &attributes, route, nullptr);
-    pthread_attr_destroy(&attributes);
-    while (error == 0 && rank_timers().router.load(std::memory_order_acquire) == 0) {
-        sched_yield();
-    }
-    errno = error;
-    return error == 0;
-}
-
 // Has the signals of an event come to the owner's rank. The caller has signals blocked.
-bool aim(sigevent& event, Owner& owner, bool of_timer) {
+void aim(sigevent& event, Owner& owner, bool of_timer) {
     event.sigev_value.sival_ptr = &owner;
     event.sigev_notify = SIGEV_SIGNAL;
     if (of_timer && !rank_timers().fibres) {
-        const std::lock_guard guard(rank_timers().lock);
-        if (!start_router()) {
-            return false;
-        }
         event.sigev_notify = SIGEV_THREAD_ID;
         event.sigev_signo = signal_of_router();
         event._sigev_un._tid = rank_timers().router.load(std::memory_order_relaxed);
     }
-    return true;
 }
 
 bool make_timer(RankTimer& timer) {
     sigevent event{};
     event.sigev_signo = SIGALRM;
-    timer.is_made = timer.is_made || (aim(event, timer.owner, true) &&
-                                      timer_create(CLOCK_MONOTONIC, &event, &timer.number) == 0);
+    if (!timer.is_made) {
+        aim(event, timer.owner, true);
+        timer.is_made = timer_create(CLOCK_MONOTONIC, &event, &timer.number) == 0;
+    }
     return timer.is_made;
 }
 
@@ -273,7 +252,8 @@ bool aim_event(sigevent* event, bool of_timer) {
         errno = EAGAIN;
         return false;
     }
-    return aim(*event, *owner, of_timer);
+    aim(*event, *owner, of_timer);
+    return true;
 }
 
 } // namespace
@@ -307,6 +287,19 @@ void prepare_timers(std::uint32_t ranks, bool fibres) {
     }
     static const image::SignalFunctions functions{.aim = aim_event};
     warren_image_aim_signals_by(&functions);
+}
+
+int start_router() {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_t thread{};
+    const int error = pthread_create(&thread, &attributes, route, nullptr);
+    pthread_attr_destroy(&attributes);
+    while (error == 0 && rank_timers().router.load(std::memory_order_acquire) == 0) {
+        sched_yield();
+    }
+    return error;
 }
 
 void end_timers(std::uint32_t rank) {

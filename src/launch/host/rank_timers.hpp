@@ -15,6 +15,10 @@ namespace warren::launch {
 
 // Once, before there are other threads; whether ranks are fibres.
 void prepare_timers(std::uint32_t ranks, bool fibres);
+// The thread that brings signals of timers to ranks that are threads. Before there are ranks, since
+// it is none's, and alarm() in a handler makes no thread; the caller has signals blocked. Returns
+// an error number.
+int start_router();
 // Whose program has ended that was a fibre: its signals are dropped.
 inline constexpr std::uint32_t ended_rank = UINT32_MAX - 1;
 // The rank to which a signal belongs that a timer or a message queue of a rank's has caused, which

@@ -454,5 +454,8 @@ int main(int argc, char** argv) {
     jumps();
     jump_while_computing();
     streams();
-    return finish();
+    if (finish() != 0) {
+        return 1;
+    }
+    pthread_exit(NULL); /* which waits for the program's threads: no other is the rank's */
 }

@@ -153,6 +153,7 @@ void ended(void* context, const warren_image_end* end) {
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    end_timers(rank);
     report_end(rank, end->status);
 }
 

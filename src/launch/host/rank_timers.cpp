@@ -102,7 +102,7 @@ void* route(void*) {
         siginfo_t information{};
         if (sigwaitinfo(&set, &information) > 0) {
             const std::uint32_t owner = owner_of_signal(information);
-            if (owner != no_rank) {
+            if (owner < rank_timers().ranks) { // else it is no rank's, or of one that has ended
                 post_to_rank(owner, information);
             }
         }

@@ -24,7 +24,7 @@ inline constexpr std::uint32_t ended_rank = UINT32_MAX - 1;
 // The rank to which a signal belongs that a timer or a message queue of a rank's has caused, which
 // becomes what its program expects; no_rank: none. In signal handlers.
 std::uint32_t owner_of_signal(siginfo_t& information);
-// The fibre's timers signal nobody any more.
+// The rank has ended: its timers signal nobody any more.
 void end_timers(std::uint32_t rank);
 
 // Replacements for the C library's functions.

@@ -474,7 +474,8 @@ def a_full_disk_is_said_and_what_is_there_can_be_read():
             process, = recording.open(folder).processes
             lost = {loss["what"]: loss["count"] for loss in process.info["lost"]}
             expect(len(process.touches) > 1000 and process.info["end"] == "exit 0", lost)
-            expect(lost["touches"] + len(process.touches) >= 60000, lost)
+            # (On a busy machine the kernel's buffer loses some, too.)
+            expect(lost["touches"] + lost.get("events of all processes", 0) + len(process.touches) >= 60000, lost)
             expect(f" {len(process.touches)} first touches" in done.stderr and
                    f"; {lost['touches']} more are lost" in done.stderr, done.stderr)
             expect(process.info["files"]["touches.rec"]["bytes"] ==
@@ -497,10 +498,11 @@ def a_disk_that_is_full_from_the_start_leaves_what_is_lost_counted():
             done = recorded(folder, program("locality_patterns"), "much", "60000")
             expect("done" in done.stdout and "No space left" in done.stderr, done.stderr)
             kept, lost = re.search(r": (\d+) first touches .*; (\d+) more are lost", done.stderr).groups()
-            expect(int(kept) < 1000 and int(kept) + int(lost) >= 60000, done.stderr)
             expect(done.stderr.count("No space left") == 1, done.stderr)
             process, = recording.open(folder).processes
             what = {loss["what"]: loss["count"] for loss in process.info["lost"]}
+            found = int(kept) + int(lost) + what.get("events of all processes", 0)
+            expect(int(kept) < 1000 and found >= 60000, done.stderr)
             expect(what["touches"] == int(lost) and what["allocations"] == 0, what)
             expect("all allocations were lost" in "\n".join(process.warnings), process.warnings)
         finally:

@@ -78,6 +78,8 @@ for screen, width in WIDTHS.items():
             picture = work / f"{screen}-{page.replace('/', '-')}.png"
             failures += [f"{page}, {screen}: {wrong}"
                          for wrong in look(tab, f"http://127.0.0.1:{server.server_port}/{page}", picture)]
+        tab.call("Page.navigate", url=f"http://127.0.0.1:{server.server_port}/index.html")
+        tab.wait("document.querySelector('label[for=__search]') !== null")
         tab.evaluate(SEARCH)
         tab.wait(FOUND)
 print("\n".join(failures) or f"{len(pages)} pages, pictures in {work}")

@@ -162,6 +162,20 @@ def make_venv(path, requirements):
                    check=True, timeout=900)
 
 
+def plot(script, peers, results, picture, say):
+    """Draws results by comparison/SCRIPT.py, with matplotlib in a venv beside the peers'."""
+    venv = peers / "plot"
+    python = venv / "bin/python"
+    drawing = Path(__file__).resolve().parent / f"{script}.py"
+    try:
+        if not python.exists():
+            make_venv(venv, ["matplotlib"])
+        subprocess.run([str(python), str(drawing), str(results), str(picture)], check=True, timeout=120)
+        say(f"plot:    {picture}")
+    except (subprocess.SubprocessError, OSError) as error:
+        say(f"no plot: {error}")
+
+
 def find_peers(directory, keys):
     """(libraries, {key: why it is missing}). Venvs that do not exist yet are made."""
     found, missing = [], {}

@@ -17,6 +17,9 @@ import cases
 from cases import case, expect, wait_until
 
 
+STRANGER = 65534  # nobody
+
+
 def command(ranks, *arguments):
     return [args.mpiexec, "-n", str(ranks), args.partner, *arguments]
 
@@ -81,6 +84,16 @@ def jobs_connect_by_name():
     succeeded(run([args.partner, "look_up", name]), "met 100")
     output, errors = server.communicate(timeout=60)
     expect((server.returncode, output, errors) == (0, "met 100\n", ""), f"{output}{errors}")
+
+
+@case
+def jobs_of_two_mpiexecs_connect_by_name():
+    name = mark()
+    server = start(command(3, "serve", name))
+    server.stdout.readline()
+    succeeded(run(command(2, "look_up", name)), "met 900")
+    output, errors = server.communicate(timeout=60)
+    expect((server.returncode, output, errors) == (0, "met 400\n", ""), f"{output}{errors}")
 
 
 @case
@@ -245,6 +258,50 @@ def killed_caller_is_not_waited_for():
 @case
 def stopped_caller_is_not_waited_for():
     succeeded(run(command(2, "stopped_caller")), "alone", "alone")
+
+
+def as_stranger(words):
+    """Runs as a user who has nothing to do with the tests; None: not possible here."""
+    try:
+        return subprocess.run(words, text=True, capture_output=True, stdin=subprocess.DEVNULL, check=False,
+                              timeout=100, user=STRANGER, group=STRANGER, extra_groups=[], cwd="/")
+    except PermissionError:
+        return None
+
+
+# Connects to a socket without asking whose it is, and prints what comes.
+KNOCKS = """
+import socket, sys
+with socket.socket(socket.AF_UNIX, getattr(socket, sys.argv[2])) as knocking:
+    knocking.settimeout(60)
+    knocking.connect(chr(0) + sys.argv[1])
+    try:
+        print(knocking.recv(1000))
+    except ConnectionResetError:
+        print(b"")
+"""
+
+
+@case
+def other_users_are_refused():
+    name = mark()
+    server = start(command(1, "serve", name))
+    port = server.stdout.readline().strip()
+    world, rank = port.split(":")[1:3]
+    called = as_stranger([args.partner, "call", port])
+    if called is None:
+        print("other_users_are_refused: left out, since another user can't run the program")
+    else:
+        expect(called.returncode != 0 and "it is another user's" in called.stderr, f"{called}")
+        looked = as_stranger([args.partner, "look_up", name])
+        expect(looked.returncode != 0 and "MPI_ERR_NAME" in looked.stderr, f"{looked}")
+        for socket, kind in ((f"warren.{world}.{rank}", "SOCK_STREAM"),
+                             (f"warren.{world}.mpiexec", "SOCK_SEQPACKET")):
+            knocked = as_stranger(["/usr/bin/python3", "-c", KNOCKS, socket, kind])
+            expect(knocked.stdout == "b''\n", f"{knocked}")
+    succeeded(run([args.partner, "call", port]), "met 100") # it is still there
+    output, errors = server.communicate(timeout=60)
+    expect((server.returncode, output, errors) == (0, "met 100\n", ""), f"{output}{errors}")
 
 
 def limit_of(pid):

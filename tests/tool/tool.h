@@ -25,6 +25,7 @@ typedef struct {
     MPI_T_pvar_handle handle;
     MPI_Datatype datatype;
     int continuous;
+    int index;
     const char* name;
 } Variable;
 
@@ -34,6 +35,7 @@ static inline Variable variable_open(const char* name, int var_class) {
     CHECK(MPI_T_pvar_get_index(name, var_class, &index) == MPI_SUCCESS, "no variable %s", name);
     MPI_T_pvar_get_info(index, NULL, NULL, NULL, NULL, &its.datatype, NULL, NULL, NULL, NULL, NULL,
                         &its.continuous, NULL);
+    its.index = index;
     CHECK(MPI_T_pvar_session_create(&its.session) == MPI_SUCCESS, "session");
     CHECK(MPI_T_pvar_handle_alloc(its.session, index, NULL, &its.handle, &count) == MPI_SUCCESS,
           "handle of %s", name);

@@ -17,10 +17,15 @@ def _wrapper(path, compiler, compile_flags, link_flags):
     return str(path)
 
 
+# What Warren's library for Fortran refers to and other libraries lack; no program here calls it.
+_LACKING = "void PMPI_Psend_init_c(void) {}\nvoid PMPI_Precv_init_c(void) {}\n"
+
+
 def _fortran(prefix, out):
     """A Fortran compiler for the standard ABI: Warren's library for Fortran works on any C library.
 
-    A copy in a folder of its own is found beside a peer's library without Warren's coming with it.
+    A copy in a folder of its own is found beside a peer's library without Warren's coming with it,
+    and before a peer's own of that name (DT_RPATH).
     """
     library = prefix / "lib/libmpifort_abi.so.1"
     modules = sorted((prefix / "lib/fortran").glob("*/mpi.mod"))
@@ -29,10 +34,13 @@ def _fortran(prefix, out):
     folder = out / "fortran"
     folder.mkdir(exist_ok=True)
     shutil.copy2(library.resolve(), folder / library.name)
+    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(folder / "liblacking.so")],
+                   input=_LACKING, text=True, check=True, timeout=60)
     return _wrapper(out / "abi-fc", "gfortran",
                     f"-I{prefix}/include -I{prefix}/include/fortran -I{modules[0].parent}",
                     f"-L{folder} -l:{library.name} -L{prefix}/lib -l:libmpi_abi.so.1"
-                    f" -Wl,-rpath,{folder}")
+                    f" -Wl,--no-as-needed -l:liblacking.so"
+                    f" -Wl,--disable-new-dtags,-rpath,{folder}")
 
 
 def compilers(kind, found, out):

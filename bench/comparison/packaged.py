@@ -37,7 +37,7 @@ _WATER = ["water.top", "water.mdp"]
 _GMX = "{launch} {binary}"
 
 PACKAGED = [
-    # 4,000 atoms in a box: the energy is conserved. 
+    # 4,000 atoms in a box: the energy is conserved.
     Program("LAMMPS", "", ".", [], "usr/bin/lmp",
             lambda ranks: ["-in", str(PACKAGES / "in.melt"), "-log", "none"],
             says(r"\n\s*250 +\S+ +\S+ +0 +-2\.28\d+"), kinds=("openmpi",), packages=["lammps"],

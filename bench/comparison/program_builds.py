@@ -88,8 +88,8 @@ def build(program, kind, tools, options):
             return None, f"{source} isn't there; it is a copy of {program.source}"
         shutil.copytree(source, tree, symlinks=True)
     (tree / program.folder).mkdir(parents=True, exist_ok=True)
-    why = _run(program.build, {**tools, "fc": tools["fc"] or "false", "warren": REPOSITORY, "is_abi": int(kind == "abi")},
-               tree / program.folder)
+    values = {**tools, "fc": tools["fc"] or "false", "warren": REPOSITORY, "is_abi": int(kind == "abi")}
+    why = _run(program.build, values, tree / program.folder)
     if why:
         return None, why
     done.touch()

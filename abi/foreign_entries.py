@@ -7,8 +7,8 @@ import foreign
 
 PARTS = 8
 
-# Written by hand in src/foreign: functions of the program among the arguments, or values whose
-# meaning depends on others.
+# Written by hand in src/foreign: functions of the program among the arguments, values whose
+# meaning depends on others, or short ways of the library that are compiled in.
 BY_HAND = set("""
 MPI_Op_create MPI_Op_create_c MPI_Comm_create_keyval MPI_Type_create_keyval MPI_Win_create_keyval
 MPI_Keyval_create MPI_Comm_create_errhandler MPI_File_create_errhandler MPI_Win_create_errhandler
@@ -16,7 +16,7 @@ MPI_Session_create_errhandler MPI_Grequest_start MPI_Register_datarep MPI_Regist
 MPI_Comm_get_attr MPI_Attr_get MPI_Win_get_attr MPI_Type_get_contents MPI_Type_get_contents_c
 MPI_Pcontrol MPI_Comm_spawn_multiple MPI_File_set_view MPI_File_get_view MPI_Abi_get_version
 MPI_T_source_get_info MPI_T_event_register_callback MPI_T_event_callback_set_info
-MPI_T_event_callback_get_info
+MPI_T_event_callback_get_info MPI_Comm_rank MPI_Comm_size MPI_Type_size MPI_Type_size_c
 """.split())
 
 # How many statuses an array has: by the procedure's parameter.

@@ -129,7 +129,7 @@ def read_entries(standard):
 # blocking, nonblocking, persistent: the core is a collective operation's plan, without the
 # procedure's communicator, info and request, and src/mpi/entry/schedules.hpp carries it out.
 # short: before anything else the entry point tries a short way, short_ and the core's name in
-# src/mpi/entry/short_messages.hpp or short_windows.hpp; it gets the procedure's own arguments, and false means that nothing
+# src/mpi/entry/short_messages.hpp, short_windows.hpp or short_queries.hpp; it gets the procedure's own arguments, and false means that nothing
 # has been done.
 NOTES = {
     "anytime", "free", "value", "no-lock", "blocking", "nonblocking", "persistent", "short"

@@ -49,6 +49,15 @@ typename Kind::Core no_handle() {
     return reinterpret_cast<typename Kind::Core>(~std::uintptr_t{0});
 }
 
+// Whether a request has ended, or was none: most have after a call that completes several.
+template <typename Handle>
+bool is_ended(Handle) {
+    return false;
+}
+inline bool is_ended(MPI_Request request) {
+    return request == MPI_REQUEST_NULL;
+}
+
 inline int length_at(const int* place) {
     return place != nullptr ? *place : 0;
 }
@@ -130,7 +139,10 @@ class Handles {
         if (way != Way::in && array_ != nullptr) {
             auto* array = const_cast<Foreign*>(array_);
             for (MPI_Count i = 0; i < handles_.length(); ++i) {
-                if (handles_[i] != (way == Way::out ? no_handle<Kind>() : Kind::core(array[i]))) {
+                if (is_ended(handles_[i])) [[likely]] {
+                    array[i] = Kind::foreign(handles_[i]);
+                } else if (handles_[i] !=
+                           (way == Way::out ? no_handle<Kind>() : Kind::core(array[i]))) {
                     array[i] = Kind::foreign(handles_[i]);
                 }
             }

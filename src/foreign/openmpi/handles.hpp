@@ -11,6 +11,7 @@
 #include "classes.hpp"
 #include "mpi.h"
 #include "numbers.hpp"
+#include "objects.hpp"
 #include "predefined.hpp"
 
 namespace warren::foreign {
@@ -57,7 +58,14 @@ struct PointerHandle {
 
 namespace handle {
 
-using Comm = PointerHandle<MPI_Comm, foreign::Comm, 256>;
+struct Comm : PointerHandle<MPI_Comm, foreign::Comm, 256> {
+    static Core core(Foreign handle) {
+        if (static_cast<void*>(handle) == &ompi_mpi_comm_world) [[likely]] {
+            return MPI_COMM_WORLD;
+        }
+        return PointerHandle::core(handle);
+    }
+};
 using Group = PointerHandle<MPI_Group, foreign::Group, 264>;
 using Win = PointerHandle<MPI_Win, foreign::Win, 272>;
 using File = PointerHandle<MPI_File, foreign::File, 280>;

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "mpi.h"
 #include "mpi/entry/objects.hpp"
+#include "mpi/entry/short_queries.hpp"
 
 namespace warren::mpi {
 

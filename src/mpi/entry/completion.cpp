@@ -50,6 +50,13 @@ Request* request_at(Context& context, const MPI_Request array[], int index) {
                                             : context.messages.requests().held(array[index]);
 }
 
+// Whether a handle names the request, in the whole or the short form.
+bool is_named(const Request& request, MPI_Request handle) {
+    const MPI_Request whole = request_handle(request);
+    return whole == handle || is_short_form(reinterpret_cast<std::uintptr_t>(handle),
+                                            reinterpret_cast<std::uintptr_t>(whole));
+}
+
 MPI_Status* status_at(MPI_Status* statuses, int index) {
     return statuses != nullptr ? statuses + index : nullptr;
 }
@@ -207,10 +214,10 @@ Error waitall(Context& context, int count, MPI_Request array_of_requests[],
     bool said = false;
     for (int i = 0; i < count; ++i) {
         // (A program that names a request twice must not end it twice.)
-        Request* request = i < remembered && (found[i] == nullptr ||
-                                              request_handle(*found[i]) == array_of_requests[i])
-                               ? found[i]
-                               : request_at(context, array_of_requests, i);
+        Request* request =
+            i < remembered && (found[i] == nullptr || is_named(*found[i], array_of_requests[i]))
+                ? found[i]
+                : request_at(context, array_of_requests, i);
         if (!is_idle(request)) {
             if (!request->complete && !said && context.messages.may_be_pushed(*request)) {
                 said = true;

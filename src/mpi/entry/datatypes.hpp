@@ -13,6 +13,7 @@
 #include "mpi.h"
 #include "mpi/entry/count_array.hpp"
 #include "mpi/entry/objects.hpp"
+#include "mpi/entry/short_queries.hpp"
 
 namespace warren::mpi {
 

@@ -121,6 +121,10 @@ int neighbours_out(MPI_Comm comm) {
                : 0;
 }
 
+Context* const* context_place() {
+    return &own_context;
+}
+
 bool has_representation(const char* name, const void* extra_state) {
     Context* context = process_context();
     if (context == nullptr || name == nullptr) {
@@ -137,7 +141,17 @@ bool has_representation(const char* name, const void* extra_state) {
 
 extern "C" __attribute__((
     visibility("default"))) constexpr warren::mpi::ForeignHooks warren_foreign_hooks = {
-    warren::mpi::adapt_op,      warren::mpi::adapt_errhandler, warren::mpi::adapt_keyval,
-    warren::mpi::make_number,   warren::mpi::free_number,      warren::mpi::number_at,
-    warren::mpi::adapt_event,   warren::mpi::hold_copy,        warren::mpi::peers,
-    warren::mpi::neighbours_in, warren::mpi::neighbours_out,   warren::mpi::has_representation};
+    warren::mpi::adapt_op,
+    warren::mpi::adapt_errhandler,
+    warren::mpi::adapt_keyval,
+    warren::mpi::make_number,
+    warren::mpi::free_number,
+    warren::mpi::number_at,
+    warren::mpi::adapt_event,
+    warren::mpi::hold_copy,
+    warren::mpi::peers,
+    warren::mpi::neighbours_in,
+    warren::mpi::neighbours_out,
+    warren::mpi::context_place,
+    warren::datatype::short_sizes.data(),
+    warren::mpi::has_representation};

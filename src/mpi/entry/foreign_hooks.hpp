@@ -11,6 +11,8 @@
 
 namespace warren::mpi {
 
+struct Context;
+
 // A copy that an operation uses in place of an array section: one element of `layout` at `section`.
 struct SectionCopy {
     void* section;
@@ -49,6 +51,11 @@ struct ForeignHooks {
     int (*peers)(MPI_Comm comm);
     int (*neighbours_in)(MPI_Comm comm);
     int (*neighbours_out)(MPI_Comm comm);
+
+    // For short ways of queries (short_queries.hpp): where the calling thread's context is, at a
+    // distance from its thread pointer that is the same for all threads; and datatype::short_sizes.
+    Context* const* (*context_place)();
+    const std::uint8_t* short_sizes;
 
     // Whether a data representation has been registered with this state: MPI_Register_datarep has
     // succeeded, whatever an error handler has made of its code.

@@ -54,31 +54,6 @@ struct List {
     bool full = false;
 };
 
-// A buffer that is evenly spaced blocks and nothing else; count 0: it is not.
-struct Spaced {
-    std::byte* first;
-    MPI_Count stride;
-    MPI_Count count;
-    MPI_Count bytes;
-};
-
-Spaced spaced(const Buffer& buffer) {
-    const Body* body = buffer.type->layout;
-    if (body == nullptr || body->steps.size() != 1) {
-        return {};
-    }
-    const Step& step = body->steps[0];
-    if (step.inner != nullptr || step.places != nullptr || (buffer.count > 1 && step.count > 1)) {
-        return {};
-    }
-    const Address first =
-        reinterpret_cast<Address>(buffer.base) + static_cast<Address>(step.offset);
-    return {.first = reinterpret_cast<std::byte*>(first),
-            .stride = buffer.count > 1 ? buffer.type->extent : step.stride,
-            .count = buffer.count * step.count,
-            .bytes = step.bytes};
-}
-
 // Copies bytes [first, first + bytes) of the data, where one side's blocks are large: piece by
 // piece of that side.
 template <typename CopyPiece>
@@ -132,6 +107,23 @@ void copy_layouts(const Buffer& from, const Buffer& to, MPI_Count first, MPI_Cou
 
 } // namespace
 
+EvenBlocks even_blocks(const Buffer& buffer) {
+    const Body* body = buffer.type->layout;
+    if (body == nullptr || body->steps.size() != 1) {
+        return {};
+    }
+    const Step& step = body->steps[0];
+    if (step.inner != nullptr || step.places != nullptr || (buffer.count > 1 && step.count > 1)) {
+        return {};
+    }
+    const Address first =
+        reinterpret_cast<Address>(buffer.base) + static_cast<Address>(step.offset);
+    return {.first = reinterpret_cast<std::byte*>(first),
+            .stride = buffer.count > 1 ? buffer.type->extent : step.stride,
+            .count = buffer.count * step.count,
+            .bytes = step.bytes};
+}
+
 std::size_t Datatype::pieces(const void* base, MPI_Count count, MPI_Count first, MPI_Count bytes,
                              iovec* list, std::size_t limit, MPI_Count& covered) const {
     List action{.pieces = list, .limit = limit};
@@ -162,8 +154,8 @@ void copy_data(const Buffer& from, const Buffer& to, MPI_Count first, MPI_Count 
                              static_cast<std::byte*>(piece) + first);
         return;
     }
-    const Spaced out = spaced(from);
-    const Spaced in = spaced(to);
+    const EvenBlocks out = even_blocks(from);
+    const EvenBlocks in = even_blocks(to);
     if (out.count != 0 && in.count != 0 && out.bytes == in.bytes) {
         // Up to the first whole block, those blocks, and what is left.
         const MPI_Count head = std::min(bytes, (in.bytes - first % in.bytes) % in.bytes);

@@ -23,6 +23,14 @@ namespace warren::rma {
 
 enum class OfferState : std::uint32_t { none, offered, claimed, done, declined };
 
+// Evenly spaced blocks of the target's memory, and the packed data for them.
+struct OfferedBlocks {
+    std::uint64_t data;  // in the origin's process
+    std::int64_t stride; // bytes
+    std::uint32_t count;
+    std::uint32_t bytes; // of a block
+};
+
 struct OfferBox {
     // 8 * number + OfferState. The release of a state pairs with the acquire of who sees it.
     alignas(node::cache_line_bytes) std::atomic<std::uint64_t> state;
@@ -30,12 +38,25 @@ struct OfferBox {
     std::atomic<std::uint32_t> has_cell;
     std::uint32_t unused;
     std::uint64_t before; // what was there; by the target, with `done`
+    OfferedBlocks blocks; // of `write_blocks`; by the origin, before `offered`
 
     static constexpr std::uint64_t word(std::uint64_t number, OfferState state) {
         return number * 8 + static_cast<std::uint64_t>(state);
     }
     static constexpr OfferState state_of(std::uint64_t word) {
         return static_cast<OfferState>(word % 8);
+    }
+    // Whether the origin has no cell under way. A target that has ended takes none any more.
+    template <typename HasEnded>
+    bool is_free(HasEnded target_has_ended) {
+        if (has_cell.load(std::memory_order_relaxed) == 0) {
+            return true;
+        }
+        if (!target_has_ended()) {
+            return false;
+        }
+        has_cell.store(0, std::memory_order_relaxed);
+        return true;
     }
     // Whether the state has become this one instead of `offered`.
     bool leave_offered(std::uint64_t number, OfferState next) {
@@ -45,12 +66,13 @@ struct OfferBox {
     }
 };
 
-enum class OfferKind : std::uint8_t { accumulate, compare_and_swap, write };
+enum class OfferKind : std::uint8_t { accumulate, compare_and_swap, write, write_blocks };
 
 // A cell's data.
 struct OfferCell {
     std::uint64_t number = 0;
-    // In the target's process; of a `write`, of a served request in the origin's.
+    // In the target's process: of an element, of the first block; of a `write`, of a served request
+    // in the origin's.
     std::uint64_t address = 0;
     std::uint64_t operand = 0;  // of a `write`: bytes of the request
     std::uint64_t compared = 0; // of a comparison

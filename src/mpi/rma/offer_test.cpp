@@ -15,6 +15,15 @@ TEST(OfferBoxTest, IsLeftOnceAndByItsNumberOnly) {
     EXPECT_EQ(OfferBox::state_of(box.state.load()), OfferState::claimed);
 }
 
+TEST(OfferBoxTest, IsFreeAgainOnceTheTargetOfItsCellHasEnded) {
+    OfferBox box{};
+    EXPECT_TRUE(box.is_free([] { return false; })) << "no cell is under way";
+    box.has_cell.store(1);
+    EXPECT_FALSE(box.is_free([] { return false; })) << "the target will take the cell";
+    EXPECT_TRUE(box.is_free([] { return true; })) << "nobody will";
+    EXPECT_TRUE(box.is_free([] { return false; })) << "for good";
+}
+
 int skipped(OfferPolicy& policy) {
     int skips = 0;
     while (!policy.wants_one()) {

@@ -1,5 +1,6 @@
 #include "mpi/rma/offered_memory.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -21,12 +22,14 @@ std::uint64_t word_of_element(const void* element, const datatype::Datatype& typ
 
 // A target whose processor others need would take longer than the kernel.
 bool Window::may_offer() {
-    const OfferBox& own = control_.rank(communicator_.rank()).offer;
-    return !offering_ && spins() && own.has_cell.load(std::memory_order_relaxed) == 0 &&
+    OfferBox& own = control_.rank(communicator_.rank()).offer;
+    return !offering_ && spins() &&
+           own.is_free([this] { return has_ended(engine_, communicator_, offered_to_); }) &&
            offers_.wants_one();
 }
 
 Error Window::offer(int target, OfferCell cell, bool& taken, std::uint64_t& before) {
+    offered_to_ = target;
     // Progress gives the rank's lock back while it calls a tool's functions, and other threads then
     // make operations.
     offering_ = true;
@@ -124,26 +127,64 @@ Error OfferedMemory::compare_and_swap(const void* from, const void* compared, vo
     return peer_.compare_and_swap(from, compared, before);
 }
 
-Error OfferedMemory::write(const void* from, MPI_Count first, MPI_Count bytes) {
-    const auto* data = static_cast<const std::byte*>(from);
-    while (bytes > 0 && !layout_.type->contiguous && window_.may_offer()) {
-        MPI_Count done = 0;
+Error Window::offer_blocks(int target, std::uint64_t first, const OfferedBlocks& blocks,
+                           bool& taken) {
+    control_.rank(communicator_.rank()).offer.blocks = blocks;
+    std::uint64_t nothing = 0;
+    return offer(target, {.address = first, .kind = OfferKind::write_blocks}, taken, nothing);
+}
+
+// Whether the data is in so many and so small pieces that the target is quicker.
+bool OfferedMemory::is_in_small_pieces(MPI_Count first, MPI_Count bytes) const {
+    iovec pieces[least_offered_pieces];
+    MPI_Count covered = 0;
+    return layout_.type->pieces(layout_.base, layout_.count, first, bytes, pieces,
+                                least_offered_pieces, covered) == least_offered_pieces &&
+           covered <= largest_offered_piece * least_offered_pieces;
+}
+
+// Offers as much as one offer has room for, from the first byte on; `done`: what has been written.
+Error OfferedMemory::offer_part(const std::byte* data, MPI_Count first, MPI_Count bytes,
+                                MPI_Count& done) {
+    bool taken = false;
+    Error error;
+    const datatype::EvenBlocks blocks = datatype::even_blocks(layout_);
+    const bool are_even = blocks.count > 0 && blocks.bytes <= largest_offered_piece &&
+                          may_be_offered(blocks.stride) && first % blocks.bytes == 0 &&
+                          bytes >= blocks.bytes;
+    if (are_even) {
+        const MPI_Count count = std::min(bytes, data_bytes_per_request) / blocks.bytes;
+        const auto place = reinterpret_cast<std::uint64_t>(blocks.first) +
+                           static_cast<std::uint64_t>(first / blocks.bytes * blocks.stride);
+        done = count * blocks.bytes;
+        error = window_.offer_blocks(target_, place,
+                                     {.data = reinterpret_cast<std::uint64_t>(data),
+                                      .stride = blocks.stride,
+                                      .count = static_cast<std::uint32_t>(count),
+                                      .bytes = static_cast<std::uint32_t>(blocks.bytes)},
+                                     taken);
+    } else {
         ServedHead head = {.kind = ServedKind::write};
         const std::vector<std::byte> request =
             served_request(layout_, head, first, bytes, 1, data, nullptr, done);
-        if (head.pieces < least_offered_pieces) {
-            break;
-        }
         const OfferCell cell = {.address = reinterpret_cast<std::uint64_t>(request.data()),
                                 .operand = request.size(),
                                 .kind = OfferKind::write};
-        bool taken = false;
         std::uint64_t nothing = 0;
-        Error error = window_.offer(target_, cell, taken, nothing);
-        if (error) {
+        error = window_.offer(target_, cell, taken, nothing);
+    }
+    done = taken ? done : 0;
+    return error;
+}
+
+Error OfferedMemory::write(const void* from, MPI_Count first, MPI_Count bytes) {
+    const auto* data = static_cast<const std::byte*>(from);
+    while (!layout_.type->contiguous && is_in_small_pieces(first, bytes) && window_.may_offer()) {
+        MPI_Count done = 0;
+        if (Error error = offer_part(data, first, bytes, done)) {
             return error;
         }
-        if (!taken) {
+        if (done == 0) {
             break;
         }
         data += done;

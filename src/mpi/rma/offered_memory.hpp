@@ -31,6 +31,9 @@ class OfferedMemory final : public TargetMemory {
     std::uint64_t element_at(const datatype::Datatype& type, MPI_Count first,
                              MPI_Count bytes) const;
 
+    bool is_in_small_pieces(MPI_Count first, MPI_Count bytes) const;
+    Error offer_part(const std::byte* data, MPI_Count first, MPI_Count bytes, MPI_Count& done);
+
     PeerMemory& peer_;
     Window& window_;
     const int target_;

@@ -1,53 +1,19 @@
 // A window's operations on this rank's memory, and on its lock, that others ask for by messages.
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
-#include <sys/mman.h>
+#include <memory>
 
-#include "mpi/rma/heap.hpp"
+#include "mpi/datatype/copy_blocks.hpp"
 #include "mpi/rma/lock.hpp"
+#include "mpi/rma/own_memory.hpp"
 #include "mpi/rma/served_request.hpp"
 #include "mpi/rma/window.hpp"
 
 namespace warren::rma {
 
 namespace {
-
-// Whether the process still has memory there: programs may unmap what they have given to a window.
-bool is_mapped(const std::byte* place, std::size_t bytes) {
-    constexpr std::size_t pages_per_call = 256;
-    unsigned char resident[pages_per_call];
-    const auto end = reinterpret_cast<std::uintptr_t>(place) + bytes;
-    auto at = reinterpret_cast<std::uintptr_t>(place) / page_bytes * page_bytes;
-    for (; at < end; at += pages_per_call * page_bytes) {
-        const std::size_t now = std::min<std::size_t>(end - at, pages_per_call * page_bytes);
-        if (mincore(reinterpret_cast<void*>(at), now, resident) != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-// Whether all memory of a request is there. Pieces are mostly close together, and one question to
-// the kernel is enough.
-bool is_mapped(const ServedRequest& request) {
-    constexpr std::uintptr_t largest = std::uintptr_t{1} << 20;
-    std::uintptr_t begin = UINTPTR_MAX;
-    std::uintptr_t end = 0;
-    request.each([&](const std::byte* place, std::uint64_t, std::size_t bytes) {
-        begin = std::min(begin, reinterpret_cast<std::uintptr_t>(place));
-        end = std::max(end, reinterpret_cast<std::uintptr_t>(place) + bytes);
-    });
-    if (begin < end && end - begin <= largest &&
-        is_mapped(reinterpret_cast<const std::byte*>(begin), end - begin)) {
-        return true;
-    }
-    bool all = true;
-    request.each([&](const std::byte* place, std::uint64_t, std::size_t bytes) {
-        all = all && is_mapped(place, bytes);
-    });
-    return all;
-}
 
 void combine_pieces(const ServedRequest& request, std::byte* result) {
     const ServedHead& head = request.head();
@@ -99,7 +65,7 @@ bool Window::serve(int origin, const std::vector<std::byte>& memory, bool& queue
                 its.error_class = MPI_ERR_RMA_RANGE;
             }
         });
-        if (its.error_class == MPI_SUCCESS && !is_mapped(request)) {
+        if (its.error_class == MPI_SUCCESS && !has_memory(request)) {
             its.error_class = MPI_ERR_RMA_RANGE;
         }
     }
@@ -176,7 +142,9 @@ void Window::take_offer(int origin, const OfferCell& cell) {
         return;
     }
     const bool done = cell.kind == OfferKind::write ? write_offered(origin, cell)
-                                                    : change_offered(cell, box.before);
+                      : cell.kind == OfferKind::write_blocks
+                          ? write_blocks_offered(origin, cell, box.blocks)
+                          : change_offered(cell, box.before);
     box.state.store(OfferBox::word(cell.number, done ? OfferState::done : OfferState::declined),
                     std::memory_order_release);
 }
@@ -186,7 +154,7 @@ bool Window::change_offered(const OfferCell& cell, std::uint64_t& before) {
     const auto bytes = static_cast<std::size_t>(type.size);
     auto* const place = reinterpret_cast<std::byte*>(cell.address);
     if (!type.predefined || !type.contiguous || bytes > sizeof cell.operand ||
-        !is_own(place, bytes) || !is_mapped(place, bytes)) {
+        !is_own(place, bytes) || !has_memory_surely(place, bytes, MemoryUse::writes)) {
         return false;
     }
     const int self = communicator_.rank();
@@ -202,17 +170,22 @@ bool Window::change_offered(const OfferCell& cell, std::uint64_t& before) {
     return combine_one(self, place, op, type, &cell.operand, cell.fetches != 0 ? &before : nullptr);
 }
 
+// Copies what an origin of this node has in its memory.
+Error Window::read_of_origin(int origin, std::uint64_t address, void* to, std::uint64_t bytes) {
+    const Buffer source = {.base = reinterpret_cast<void*>(address),
+                           .count = static_cast<MPI_Count>(bytes),
+                           .type = &datatype::basic(MPI_BYTE)};
+    return PeerMemory(communicator_.endpoint(origin), source,
+                      control_.rank(origin).accumulate_mutex, mutex_user())
+        .read(to, 0, source.count);
+}
+
 bool Window::write_offered(int origin, const OfferCell& cell) {
     if (cell.operand < sizeof(ServedHead) || cell.operand > largest_request) {
         return false;
     }
     std::vector<std::byte> request(cell.operand);
-    const Buffer source = {.base = reinterpret_cast<void*>(cell.address),
-                           .count = static_cast<MPI_Count>(cell.operand),
-                           .type = &datatype::basic(MPI_BYTE)};
-    PeerMemory memory(communicator_.endpoint(origin), source,
-                      control_.rank(origin).accumulate_mutex, mutex_user());
-    if (Error error = memory.read(request.data(), 0, source.count)) {
+    if (Error error = read_of_origin(origin, cell.address, request.data(), cell.operand)) {
         error.drop();
         return false;
     }
@@ -225,6 +198,30 @@ bool Window::write_offered(int origin, const OfferCell& cell) {
         std::memcpy(&its, answer.data(), sizeof its);
     }
     return its.error_class == MPI_SUCCESS;
+}
+
+bool Window::write_blocks_offered(int origin, const OfferCell& cell, OfferedBlocks blocks) {
+    const std::uint64_t bytes = std::uint64_t{blocks.count} * blocks.bytes;
+    if (bytes == 0 || bytes > static_cast<std::uint64_t>(data_bytes_per_request) ||
+        !may_be_offered(blocks.stride)) {
+        return false;
+    }
+    const std::int64_t to_last = blocks.stride * (std::int64_t{blocks.count} - 1);
+    auto* const first = reinterpret_cast<std::byte*>(cell.address);
+    const auto* const lowest = reinterpret_cast<const std::byte*>(
+        cell.address + static_cast<std::uint64_t>(std::min<std::int64_t>(to_last, 0)));
+    const auto span = static_cast<std::size_t>(std::abs(to_last)) + blocks.bytes;
+    if (!is_own(lowest, span) || !has_memory_surely(lowest, span, MemoryUse::writes)) {
+        return false;
+    }
+    const std::unique_ptr<std::byte[]> data(new std::byte[bytes]);
+    if (Error error = read_of_origin(origin, blocks.data, data.get(), bytes)) {
+        error.drop();
+        return false;
+    }
+    datatype::copy_blocks(first, blocks.stride, data.get(), blocks.bytes, blocks.count,
+                          blocks.bytes);
+    return true;
 }
 
 // Notes what a rank of another node has done.

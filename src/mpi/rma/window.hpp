@@ -235,6 +235,7 @@ class Window {
     // target has done it, and `before` is what was there. take_offer: the target's part.
     bool may_offer();
     Error offer(int target, OfferCell cell, bool& taken, std::uint64_t& before);
+    Error offer_blocks(int target, std::uint64_t first, const OfferedBlocks& blocks, bool& taken);
     void take_offer(int origin, const OfferCell& cell);
 
     // --- Memory of ranks
@@ -351,6 +352,8 @@ class Window {
 
     bool change_offered(const OfferCell& cell, std::uint64_t& before);
     bool write_offered(int origin, const OfferCell& cell);
+    bool write_blocks_offered(int origin, const OfferCell& cell, OfferedBlocks blocks);
+    Error read_of_origin(int origin, std::uint64_t address, void* to, std::uint64_t bytes);
     bool serve_lock(const ServedHead& head, int origin, bool& queued, ServedAnswer& answer);
     struct Extent;
     struct Part;
@@ -411,6 +414,7 @@ class Window {
     Epochs epochs_;
     OfferPolicy offers_;
     bool offering_ = false; // the box has an offer of one of the rank's threads
+    int offered_to_ = 0;    // the target of the last offer
     // The last operation ended with an atomic instruction, which has completed this rank's stores.
     bool is_complete_ = false;
     std::uint32_t polls_left_ = polls_per_look;

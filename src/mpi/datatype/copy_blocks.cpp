@@ -117,9 +117,21 @@ void stream_fixed(std::byte* to, const std::byte* from) {
     std::memcpy(to, from, bytes);
 }
 
+// Small blocks go four at a time: the branch of a loop takes a cycle, in which the processor stores
+// two blocks.
 template <std::size_t bytes>
 void copy_near(std::byte* to, MPI_Count to_stride, const std::byte* from, MPI_Count from_stride,
                MPI_Count count) {
+    if constexpr (bytes <= largest_unrolled_block) {
+        for (; count >= 4; count -= 4) {
+            std::memcpy(to, from, bytes);
+            std::memcpy(at(to, to_stride), at(from, from_stride), bytes);
+            std::memcpy(at(to, 2 * to_stride), at(from, 2 * from_stride), bytes);
+            std::memcpy(at(to, 3 * to_stride), at(from, 3 * from_stride), bytes);
+            to = at(to, 4 * to_stride);
+            from = at(from, 4 * from_stride);
+        }
+    }
     for (; count > 0; --count) {
         std::memcpy(to, from, bytes);
         to = at(to, to_stride);

@@ -18,6 +18,8 @@ namespace warren::datatype {
 // and their lines may hold data that is needed next, as a grid's halo and the face beside it.
 inline constexpr MPI_Count cache_bytes = MPI_Count{8} << 20;
 inline constexpr MPI_Count least_streamed_block = 128;
+// Loops over blocks of at most this size are unrolled; larger ones are no faster so.
+inline constexpr std::size_t largest_unrolled_block = 32;
 // At this stride and beyond, fewer than eight blocks are on a page, and the hardware's prefetcher,
 // which stops at the end of the page, is of no use.
 inline constexpr MPI_Count far_stride = 512;

@@ -34,12 +34,14 @@ struct LockWord {
     std::atomic<std::uint32_t> lost_by;
 };
 
+enum class WaiterState : std::uint32_t { queued, next, granted };
+
 // A rank that waits for a lock: it is in one queue at most.
 struct LockWaiter {
     std::uint32_t next; // in the queue: as `first` above
     std::uint32_t exclusive;
     std::uint32_t busy; // a thread of the rank waits; under the rank's lock
-    std::atomic<std::uint32_t> granted;
+    std::atomic<WaiterState> state;
 };
 
 struct RankControl {

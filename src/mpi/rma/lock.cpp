@@ -52,9 +52,15 @@ Error WindowLock::take_slowly(bool exclusive) {
     engine_.rank().counts.window_lock_waits.add(1);
     int ended = -1;
     // Pairs with the release of who hands the lock on.
-    const auto granted = [&] { return own.granted.load(std::memory_order_acquire) != 0; };
-    engine_.wait_until([&] { return granted() || (ended = ended_holder()) >= 0; },
-                       wait_reason(engine_, communicator_, target_, holder), BroughtBy::others);
+    const auto state = [&] { return own.state.load(std::memory_order_acquire); };
+    const auto granted = [&] { return state() == WaiterState::granted; };
+    const WaitReason reason = wait_reason(engine_, communicator_, target_, holder);
+    engine_.wait_until(
+        [&] { return state() != WaiterState::queued || (ended = ended_holder()) >= 0; }, reason,
+        BroughtBy::others);
+    // The next one's wait begins anew: it polls before it sleeps.
+    engine_.wait_until([&] { return granted() || (ended = ended_holder()) >= 0; }, reason,
+                       BroughtBy::others);
     own.busy = 0;
     return granted() || !leave_queue(own) ? Error() : ended_error(ended);
 }
@@ -74,7 +80,7 @@ bool WindowLock::take_for_user(bool exclusive, bool& waits, Error& error) {
         return !waits;
     }
     // Pairs with the release of who hands the lock on.
-    if (its.granted.load(std::memory_order_acquire) == 0) {
+    if (its.state.load(std::memory_order_acquire) != WaiterState::granted) {
         const int ended = ended_holder();
         if (ended < 0) {
             return false;
@@ -115,8 +121,9 @@ WindowLock::take_or_queue(bool exclusive, LockWaiter& own,
     own.busy = 1;
     own.next = 0;
     own.exclusive = exclusive ? 1 : 0;
-    own.granted.store(0, std::memory_order_relaxed);
+    own.state.store(WaiterState::queued, std::memory_order_relaxed);
     if (lock_.first == 0) {
+        own.state.store(WaiterState::next, std::memory_order_relaxed);
         lock_.first = own_link();
     } else {
         waiter(lock_.last).next = own_link();
@@ -150,7 +157,7 @@ bool WindowLock::leave_queue(LockWaiter& own) {
     {
         const SharedLock lock(lock_.queue_mutex, mutex_user());
         if (is_lost(lock)) {
-            return own.granted.load(std::memory_order_relaxed) == 0;
+            return own.state.load(std::memory_order_relaxed) != WaiterState::granted;
         }
         std::uint32_t before = 0;
         std::uint32_t at = lock_.first;
@@ -166,7 +173,7 @@ bool WindowLock::leave_queue(LockWaiter& own) {
             }
             hand_on(granted);
         }
-        WARREN_INVARIANT(left || own.granted.load(std::memory_order_relaxed) != 0,
+        WARREN_INVARIANT(left || own.state.load(std::memory_order_relaxed) == WaiterState::granted,
                          "lock 2: who takes a rank off the queue grants it the lock");
     }
     granted.ring();
@@ -254,9 +261,24 @@ void WindowLock::hand_on(Granted& granted) {
     while (first_granted != 0) {
         LockWaiter& its = waiter(first_granted);
         const std::uint32_t next = its.next; // it may queue for another lock once it has this one
-        its.granted.store(1, std::memory_order_release);
+        its.state.store(WaiterState::granted, std::memory_order_release);
         granted.add(static_cast<int>(first_granted) - 1);
         first_granted = next;
+    }
+    alert_next(granted);
+}
+
+void WindowLock::alert_next(Granted& granted) {
+    const WaitPolicy& waits = engine_.rank().waits;
+    if (lock_.first == 0 || !waits.shares_processor || waits.functions != nullptr) {
+        return; // who has a processor polls; fibres wake up at once
+    }
+    const int next = static_cast<int>(lock_.first) - 1;
+    std::atomic<WaiterState>& state = waiter(lock_.first).state;
+    if (state.load(std::memory_order_relaxed) == WaiterState::queued &&
+        !control_.rank(next).is_remote()) {
+        state.store(WaiterState::next, std::memory_order_relaxed);
+        granted.add(next);
     }
 }
 

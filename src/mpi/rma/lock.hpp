@@ -3,14 +3,17 @@
 // A free lock is taken, and one that nobody waits for is given back, by one atomic operation.
 // Others queue: the lock is handed to the one that has waited longest, and to those that wait for a
 // shared one behind it, who are rung. A waiter waits as for a message, so its rank makes progress.
+// Where ranks share processors, the first of the queue is rung as soon as it is the first: it wakes
+// up while the holder has the lock, and polls a little until it is handed over.
 // A rank of another node has the target take the lock for it (remote_lock.hpp): it stands in the
 // queue like all others, and the target is rung in its place.
 // Thread rule: under the rank's lock.
 // Invariants
 //  1. While the word says `queued`, the queue is not empty, and the word and the queue change only
 //     under the queue's mutex; nobody passes those that wait.
-//  2. A rank is in one queue of a window at most; a waiter's `granted` is set after it has left it,
-//     and before the mutex is released.
+//  2. A rank is in one queue of a window at most; a waiter's `state` says `granted` after it has
+//  left
+//     it, and before the mutex is released. It says `next` of the first of the queue.
 //  3. The word names who holds it exclusively. Who holds it shared has counted that before, in its
 //     own line (RankControl::shared_locks). So whoever waits finds out that a holder has ended
 //     (mpiexec --keep-going), wherever it was killed.
@@ -105,6 +108,8 @@ class WindowLock {
     // Under the queue's mutex: takes those off the queue that the lock is handed to, and those that
     // have ended.
     void hand_on(Granted& granted);
+    // Has the first of the queue woken up, if that is of use.
+    void alert_next(Granted& granted);
     // Writes the lock's holder into mpiexec's account of a long wait.
     static void describe_holder(std::uint64_t word,
                                 char (&text)[sizeof node::Activity::communicator_name]);

@@ -70,6 +70,7 @@ inline constexpr std::uint64_t short_window_elements = 64;
     if (place == nullptr) [[unlikely]] {
         return false;
     }
+    window->note_store();
     rma::Window::copy_short(place, origin_addr, bytes);
     return true;
 }
@@ -88,6 +89,7 @@ inline constexpr std::uint64_t short_window_elements = 64;
     if (place == nullptr) [[unlikely]] {
         return false;
     }
+    window->order_load();
     rma::Window::copy_short(origin_addr, place, bytes);
     return true;
 }

@@ -147,7 +147,7 @@ bool Window::combine_one(int target, std::byte* place, const coll::Op& op,
     if (!copies && kernel == nullptr) {
         return false;
     }
-    SharedLock lock(control_.rank(target).accumulate_mutex, mutex_user());
+    const SharedLock lock(control_.rank(target).accumulate_mutex, mutex_user());
     if (before != nullptr) {
         copy_short(before, place, bytes);
     }
@@ -156,10 +156,7 @@ bool Window::combine_one(int target, std::byte* place, const coll::Op& op,
     } else if (kind != coll::OpKind::no_op && !add_one(kind, type.element, place, from)) {
         kernel(place, from, place, 1);
     }
-    if (before != nullptr) {
-        lock.complete();
-        is_complete_ = true;
-    }
+    note_store();
     return true;
 }
 
@@ -274,14 +271,13 @@ bool Window::swap_one(int target, std::byte* place, const datatype::Datatype& ty
         return false;
     }
     const auto bytes = static_cast<std::size_t>(type.size);
-    SharedLock lock(control_.rank(target).accumulate_mutex, mutex_user());
+    const SharedLock lock(control_.rank(target).accumulate_mutex, mutex_user());
     const bool is_equal = std::memcmp(place, compared, bytes) == 0;
     copy_short(before, place, bytes);
     if (is_equal) {
         copy_short(place, replacement, bytes);
     }
-    lock.complete();
-    is_complete_ = true;
+    note_store();
     return true;
 }
 

@@ -73,10 +73,11 @@ Error Window::check_epoch(int target) const {
 }
 
 Error Window::find_place(int target, MPI_Aint displacement, const Buffer& there, Place& place) {
-    is_complete_ = false;
     if (Error error = check_epoch(target)) {
         return error;
     }
+    note_store();
+    order_load();
     RankControl& its = control_.rank(target);
     std::int64_t offset;
     // (A negative address of a dynamic window is one of the upper half of the address space.)

@@ -46,14 +46,6 @@ class SharedMutex {
         }
     }
 
-    // Unlocks by an atomic instruction, with which all stores of this thread are complete.
-    void unlock_and_complete() {
-        word_.exchange(0, std::memory_order_seq_cst);
-        if (has_sleepers_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-            wake();
-        }
-    }
-
     static constexpr int nobody = -1;
     // The rank that holds it and has ended.
     int ended_owner(const node::Segment& segment) const {
@@ -83,16 +75,7 @@ class SharedLock {
         : mutex_(mutex), owner_before_(mutex.lock(user)) {}
     SharedLock(const SharedLock&) = delete;
     SharedLock& operator=(const SharedLock&) = delete;
-    ~SharedLock() {
-        if (holds_) {
-            mutex_.unlock();
-        }
-    }
-    // Gives it back, and completes all stores of this thread.
-    void complete() {
-        holds_ = false;
-        mutex_.unlock_and_complete();
-    }
+    ~SharedLock() { mutex_.unlock(); }
 
     // The owner that the mutex has been taken over from, on the node: it has ended, and may have
     // left a change half done. SharedMutex::nobody: there is none.
@@ -101,7 +84,6 @@ class SharedLock {
   private:
     SharedMutex& mutex_;
     const int owner_before_;
-    bool holds_ = true;
 };
 
 } // namespace warren::rma

@@ -50,6 +50,14 @@ namespace warren::rma {
 
 enum class Flavour : std::uint8_t { create, allocate, dynamic, shared };
 
+// Whether the processor shows stores to others in the order in which they were made, after all
+// earlier loads, and loads in order, but for loads that overtake stores: x86's total store order.
+#if defined(__x86_64__)
+inline constexpr bool keeps_order_of_stores = true;
+#else
+inline constexpr bool keeps_order_of_stores = false;
+#endif
+
 // How memory by attribute is had: functions of a later room.
 struct Placing {
     // Has pages, which nobody has touched, come from where the criteria say.
@@ -121,12 +129,27 @@ class Window {
     }
     // Completes stores, and sees those of others.
     static void synchronise() { std::atomic_thread_fence(std::memory_order_seq_cst); }
-    // Completes this window's operations, by the only thread of its rank.
+    // Completes this window's operations, by the only thread of its rank. A processor that keeps
+    // the order of stores and of loads only lets later loads overtake stores: the next operation
+    // that loads waits for them (order_load), so that a flush costs nothing.
     void complete_operations() {
-        if (!std::exchange(is_complete_, false)) {
+        if constexpr (keeps_order_of_stores) {
+            std::atomic_signal_fence(std::memory_order_seq_cst); // the compiler keeps the order
+            if (std::exchange(has_stored_, false)) {
+                server_.loads_wait = true;
+            }
+        } else {
             synchronise();
         }
     }
+    // Before an operation that loads, and after one has stored.
+    void order_load() {
+        if (server_.loads_wait) [[unlikely]] {
+            synchronise();
+            server_.loads_wait = false;
+        }
+    }
+    void note_store() { has_stored_ = true; }
 
     // --- Operations (operations.cpp, accumulate.cpp). `there`: layout in the target's memory,
     // whose base is of no meaning. Each is complete when it returns, at the origin and at the
@@ -135,6 +158,7 @@ class Window {
         std::byte* place;
         if (from.type->contiguous && is_direct(target, displacement, there, place) &&
             from.bytes() == there.bytes()) [[likely]] {
+            note_store();
             store(place, from.base, static_cast<std::size_t>(from.bytes()));
             return {};
         }
@@ -144,6 +168,7 @@ class Window {
         std::byte* place;
         if (to.type->contiguous && is_direct(target, displacement, there, place) &&
             to.bytes() == there.bytes()) [[likely]] {
+            order_load();
             load(to.base, place, static_cast<std::size_t>(to.bytes()));
             return {};
         }
@@ -152,7 +177,6 @@ class Window {
     // Where so many bytes of a target's memory are that this rank may load and store now. Null: it
     // may not, by epoch, bounds, or kind of memory.
     std::byte* reach(int target, MPI_Aint displacement, std::uint64_t bytes) {
-        is_complete_ = false;
         if (static_cast<unsigned>(target) >= static_cast<unsigned>(size()) ||
             !epochs_.may_access(target)) [[unlikely]] {
             return nullptr;
@@ -178,19 +202,17 @@ class Window {
         }
     }
     // Adds a 64-bit integer to one that reach() has found; `before` gets what was there;
-    // null: nobody wants to know. A program that fetches waits for each operation, which therefore
-    // completes with the mutex's release. The flush is then free.
+    // null: nobody wants to know.
     void add(int target, std::byte* place, const void* addend, void* before) {
         std::uint64_t found;
         std::uint64_t sum;
         std::memcpy(&sum, addend, sizeof sum);
-        SharedLock lock(control_.rank(target).accumulate_mutex, mutex_user());
+        const SharedLock lock(control_.rank(target).accumulate_mutex, mutex_user());
         std::memcpy(&found, place, sizeof found);
         sum += found;
         std::memcpy(place, &sum, sizeof sum);
+        note_store();
         if (before != nullptr) {
-            lock.complete();
-            is_complete_ = true;
             std::memcpy(before, &found, sizeof found);
         }
     }
@@ -203,13 +225,12 @@ class Window {
         Word next;
         std::memcpy(&next, replacement, sizeof next);
         std::memcpy(&wanted, compared, sizeof wanted);
-        SharedLock lock(control_.rank(target).accumulate_mutex, mutex_user());
+        const SharedLock lock(control_.rank(target).accumulate_mutex, mutex_user());
         std::memcpy(&found, place, sizeof found);
         if (found == wanted) {
             std::memcpy(place, &next, sizeof next);
         }
-        lock.complete();
-        is_complete_ = true;
+        note_store();
         std::memcpy(before, &found, sizeof found);
     }
     // Both do so with one element of any predefined type without gaps; `before` may be null. False:
@@ -413,10 +434,8 @@ class Window {
     ControlBlock control_;
     Epochs epochs_;
     OfferPolicy offers_;
-    bool offering_ = false; // the box has an offer of one of the rank's threads
-    int offered_to_ = 0;    // the target of the last offer
-    // The last operation ended with an atomic instruction, which has completed this rank's stores.
-    bool is_complete_ = false;
+    bool offering_ = false;   // the box has an offer of one of the rank's threads
+    bool has_stored_ = false; // since the last flush
     std::uint32_t polls_left_ = polls_per_look;
     std::uint64_t looked_ = 0; // when, in ticks
     bool spans_nodes_ = false;
@@ -424,8 +443,9 @@ class Window {
     // The hold that origins of other nodes have on this rank's lock, by rank; empty: none.
     enum class Lent : std::uint8_t { none, awaited, shared, exclusive };
     std::vector<Lent> lent_;
-    int leader_ = 0;  // the first of the ranks of this node, which takes the extent
-    Regions regions_; // of a dynamic window
+    int offered_to_ = 0; // the target of the last offer
+    int leader_ = 0;     // the first of the ranks of this node, which takes the extent
+    Regions regions_;    // of a dynamic window
 };
 
 } // namespace warren::rma

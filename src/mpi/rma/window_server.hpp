@@ -105,6 +105,10 @@ class WindowServer {
     // A number that no other offer of this rank has: a cell may outlive its window.
     std::uint64_t number_offer() { return ++offers_; }
 
+    // A flush of any of the rank's windows has left its stores to the processor, which lets loads
+    // overtake them: the next operation that loads completes them first (Window::order_load).
+    bool loads_wait = false;
+
     // Whether the kernel is known to refuse copies between processes. Noted once.
     bool kernel_refuses() const { return kernel_refuses_; }
     void note_refusal(int reason);

@@ -17,6 +17,7 @@
 #include "analyser/recorder/rank_environment.hpp"
 #include "analyser/tracker/link.hpp"
 #include "analyser/tracker/real.hpp"
+#include "base/futex.hpp"
 
 extern "C" {
 extern void* first_stack_end asm(
@@ -136,7 +137,7 @@ class Lock {
         while (__atomic_exchange_n(&state_.lock, 1, __ATOMIC_ACQUIRE) != 0) {
             for (int turn = 0; turn < 100 && __atomic_load_n(&state_.lock, __ATOMIC_RELAXED) != 0;
                  ++turn) {
-                __builtin_ia32_pause();
+                spin_pause();
             }
             if (__atomic_load_n(&state_.lock, __ATOMIC_RELAXED) != 0) {
                 sched_yield();

@@ -1,6 +1,6 @@
 // Parts that depend on the processor and its calling conventions: relocation types, where
 // thread-local variables lie, how a program is entered. Another processor needs another x86_64.cpp,
-// and nothing else.
+// and nothing else; until it has one, aarch64.cpp says that images are not known there.
 //
 // Thread rule: everything here concerns the calling thread only.
 #pragma once
@@ -13,6 +13,10 @@ namespace warren::image::architecture {
 
 #if defined(__x86_64__)
 inline constexpr unsigned elf_machine = EM_X86_64;
+inline constexpr bool has_images = true;
+#elif defined(__aarch64__)
+inline constexpr unsigned elf_machine = EM_AARCH64;
+inline constexpr bool has_images = false;
 #else
 #error "Private images know x86-64 only: add this machine's relocations, thread pointer and entry."
 #endif

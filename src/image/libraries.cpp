@@ -21,6 +21,10 @@ constexpr const char* cache_path = "/etc/ld.so.cache";
 constexpr const char* system_folders = "/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu:"
                                        "/lib64:/usr/lib64:/lib:/usr/lib";
 constexpr std::int32_t cache_flags = 0x303; // x86-64, for this C library
+#elif defined(__aarch64__)
+constexpr const char* system_folders = "/lib/aarch64-linux-gnu:/usr/lib/aarch64-linux-gnu:"
+                                       "/lib64:/usr/lib64:/lib:/usr/lib";
+constexpr std::int32_t cache_flags = 0xa03; // AArch64, for this C library
 #endif
 
 // The cache's format: "glibc-ld.so.cache1.1", then entries; names are offsets from the start.

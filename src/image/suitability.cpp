@@ -16,6 +16,11 @@ void add_refusal(std::vector<Finding>& findings, std::string what, std::string r
 }
 
 void examine_kind(const ElfFile& file, std::vector<Finding>& findings) {
+    if (!architecture::has_images) {
+        add_refusal(findings, "private copies are known on x86-64 only, not on this processor",
+                    "run it with ranks that are processes");
+        return;
+    }
     if (file.header().e_type == ET_EXEC) {
         if (file.has_interpreter()) {
             add_refusal(findings,

@@ -1,5 +1,7 @@
 // x86-64, as its System V ABI says (relocations: chapter 4; thread-local storage: Drepper, "ELF
 // Handling For Thread-Local Storage", variant II, and "TLS descriptors").
+#if defined(__x86_64__)
+
 #include "image/architecture.hpp"
 
 #include <cstdio>
@@ -203,3 +205,5 @@ void* tls_descriptor_function() {
 }
 
 } // namespace warren::image::architecture
+
+#endif

@@ -206,7 +206,11 @@ double lgamma(double value);
 float lgammaf(float value);
 long double lgammal(long double value);
 // C's _Float128 has this name in C++, for gcc and clang.
+#if defined(__SIZEOF_FLOAT128__)
 __extension__ typedef __float128 Float128;
+#else
+using Float128 = long double;
+#endif
 Float128 lgammaf128(Float128 value);
 
 // Options (getopt.cpp)

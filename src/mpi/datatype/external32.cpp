@@ -13,7 +13,11 @@ namespace warren::datatype {
 
 namespace {
 
+#if defined(__SIZEOF_FLOAT128__)
 __extension__ typedef __float128 Float128;
+#else
+using Float128 = long double;
+#endif
 
 enum class Conversion : std::uint8_t {
     bytes,            // the same number of bytes in the other order

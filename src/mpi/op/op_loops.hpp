@@ -30,6 +30,11 @@ __extension__ typedef __float128 Float128;
 #else
 using Float128 = long double;
 #endif
+#if defined(__aarch64__) && defined(__GNUC__) && __GNUC__ < 13 && !defined(__clang__)
+using Float16 = __fp16; // C++ has no _Float16 there
+#elif defined(__FLT16_MAX__)
+using Float16 = _Float16;
+#endif
 
 // A complex number as plain memory: products without the C standard's recovery of infinities, which
 // would keep the loops from being vectorised.
@@ -214,7 +219,7 @@ constexpr Kernel of_reals(Element element) {
     switch (element) {
 #if defined(__FLT16_MAX__)
     case Element::float16:
-        return loop<Operation, _Float16>;
+        return loop<Operation, Float16>;
 #endif
     case Element::float32:
         return loop<Operation, float>;
@@ -234,7 +239,7 @@ constexpr Kernel of_complex(Element element) {
     switch (element) {
 #if defined(__FLT16_MAX__)
     case Element::complex32:
-        return loop<Operation, Complex<_Float16>>;
+        return loop<Operation, Complex<Float16>>;
 #endif
     case Element::complex64:
         return loop<Operation, Complex<float>>;

@@ -73,6 +73,9 @@ Scheduler::Scheduler(const SchedulerOptions& options)
 }
 
 int Scheduler::make(void* stack, std::size_t bytes, void (*function)(void*), void* argument) {
+    if (!has_switch) {
+        return ENOTSUP;
+    }
     if (made_ == options_.fibres) {
         return EAGAIN;
     }

@@ -105,7 +105,8 @@ class Scheduler {
     explicit Scheduler(const SchedulerOptions& options);
     ~Scheduler() = delete; // lives as long as the process
 
-    // Makes a fibre that will run function(argument) on this stack. Returns an errno.
+    // Makes a fibre that will run function(argument) on this stack. Returns an errno; ENOTSUP where
+    // the processor has no switch.
     int make(void* stack, std::size_t bytes, void (*function)(void*), void* argument);
     // Starts the workers. Returns an errno.
     int start();

@@ -3,8 +3,8 @@
 // which thread-local variables hang from (errno, the C++ library's exceptions, the locale, an
 // image's own). Signal masks and what else the kernel keeps per thread stay with the kernel thread.
 //
-// Code that depends on the processor is in x86_64.cpp. Thread rule: a context is resumed once for
-// each time that it has been left, by one kernel thread.
+// Code that depends on the processor is in x86_64.cpp and aarch64.cpp. Thread rule: a context is
+// resumed once for each time that it has been left, by one kernel thread.
 #pragma once
 
 #include <atomic>
@@ -12,6 +12,13 @@
 #include <cstdint>
 
 namespace warren::fibre {
+
+// Whether this processor has a switch (aarch64.cpp).
+#if defined(__x86_64__)
+inline constexpr bool has_switch = true;
+#else
+inline constexpr bool has_switch = false;
+#endif
 
 struct Context {
     void* stack = nullptr;
@@ -44,6 +51,10 @@ std::byte* thread_pointer();
 inline std::uint64_t ticks() {
 #if defined(__x86_64__)
     return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    std::uint64_t now;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(now));
+    return now;
 #else
 #error "which clock does this processor have?"
 #endif

@@ -2,9 +2,7 @@
 // words of both floating-point units; the thread pointer is the base of the segment fs.
 #include "runtime/fibres/switch.hpp"
 
-#if !defined(__x86_64__)
-#error "Fibres know x86-64 only: add this machine's switch."
-#endif
+#if defined(__x86_64__)
 
 #include <sys/auxv.h>
 
@@ -168,3 +166,7 @@ std::byte* thread_pointer() {
 }
 
 } // namespace warren::fibre
+
+#elif !defined(__aarch64__)
+#error "Fibres know x86-64 only: add this machine's switch."
+#endif

@@ -1,0 +1,20 @@
+# AArch64 by Debian's cross compiler: packages crossbuild-essential-arm64, libhwloc-dev:arm64, libstdc++6:arm64, qemu-user.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+# Programs that the build runs itself.
+find_program(QEMU_AARCH64 qemu-aarch64)
+if(QEMU_AARCH64)
+  set(CMAKE_CROSSCOMPILING_EMULATOR ${QEMU_AARCH64})
+endif()
+# The machine's own Fortran compiler would make the wrong code.
+find_program(AARCH64_FORTRAN aarch64-linux-gnu-gfortran)
+if(AARCH64_FORTRAN)
+  set(WARREN_FORTRAN ${AARCH64_FORTRAN} CACHE FILEPATH "Fortran compiler")
+else()
+  set(WARREN_FORTRAN OFF CACHE FILEPATH "Fortran compiler: OFF, as none for this processor is there")
+endif()
+set(ENV{PKG_CONFIG_LIBDIR} /usr/lib/aarch64-linux-gnu/pkgconfig:/usr/share/pkgconfig)

@@ -4,22 +4,32 @@
 #pragma once
 
 #include <csignal>
+#include <cstdint>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace warren {
 
+// The kernel's calls restore the mask as it was: the C library's unblock what it sends to threads
+// itself, for which a thread may wait (launch/host/rank_timers.cpp).
 class BlockedSignals {
   public:
-    BlockedSignals() {
-        sigset_t all;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    BlockedSignals() { set(SIG_BLOCK, all_but_library, &before_); }
+    ~BlockedSignals() { set(SIG_SETMASK, before_, nullptr); }
     BlockedSignals(const BlockedSignals&) = delete;
     BlockedSignals& operator=(const BlockedSignals&) = delete;
 
   private:
-    sigset_t before_;
+    using Mask = std::uint64_t; // bit n - 1: signal n
+
+    // Threads can be cancelled and change their user meanwhile.
+    static constexpr Mask all_but_library = ~(Mask{3} << (__SIGRTMIN - 1));
+
+    static void set(int how, Mask mask, Mask* former) {
+        syscall(SYS_rt_sigprocmask, how, &mask, former, sizeof mask);
+    }
+
+    Mask before_ = 0;
 };
 
 } // namespace warren

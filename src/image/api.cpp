@@ -240,10 +240,8 @@ WARREN_API std::size_t warren_image_other_threads() {
     return image != nullptr ? image->other_threads() : 0;
 }
 
-WARREN_API pid_t warren_image_find_thread_of(warren_image* image,
-                                             bool (*accepts)(pid_t thread, int argument),
-                                             int argument) {
-    return reinterpret_cast<Image*>(image)->find_thread(accepts, argument);
+WARREN_API void warren_image_watch_threads(void (*begun)(), void (*ends)()) {
+    warren::image::watch_threads({begun, ends});
 }
 
 WARREN_API int warren_image_start_thread(pthread_t* made, const pthread_attr_t* attributes,

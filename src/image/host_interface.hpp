@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <ctime>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <spawn.h>
@@ -45,6 +46,9 @@ struct CommandFunctions {
 struct SignalFunctions {
     // Changes an event with SIGEV_SIGNAL, of a timer or not. False, and errno: it can't be.
     bool (*aim)(sigevent* event, bool of_timer);
+    // A timer with such an event has been made, or (null) not; a timer is deleted.
+    void (*made)(const sigevent& event, const timer_t* timer);
+    void (*deleted)(timer_t timer);
 };
 
 } // namespace warren::image
@@ -75,10 +79,9 @@ int warren_image_start_thread(pthread_t* made, const pthread_attr_t* attributes,
 int warren_image_start_c_thread(thrd_t* made, thrd_start_t start, void* argument);
 // How many threads the calling thread's image has beside this one.
 std::size_t warren_image_other_threads();
-// The number of a thread of the image, the calling one aside, of which accepts(number, argument) is
-// true; 0: none, or they can't be looked at now. In signal handlers, too.
-pid_t warren_image_find_thread_of(warren_image* image, bool (*accepts)(pid_t thread, int argument),
-                                  int argument);
+// Tells the host of kernel threads that images have made: each calls `begun` before it runs
+// the program's function, and `ends` when the last of the program's destructors has run.
+void warren_image_watch_threads(void (*begun)(), void (*ends)());
 // The calling image is about to close these; close, dup2 or dup3, and fcntl of programs of images.
 void warren_image_forget_files(unsigned first, unsigned last);
 int warren_image_close_file(int descriptor);

@@ -539,20 +539,6 @@ void Image::renew_locks() {
     std::erase_if(threads_, [](const Thread* thread) { return thread != thread_head().thread; });
 }
 
-pid_t Image::find_thread(bool (*accepts)(pid_t thread, int argument), int argument) {
-    const std::unique_lock guard(threads_lock_, std::try_to_lock);
-    if (!guard.owns_lock()) {
-        return 0;
-    }
-    for (const Thread* thread : threads_) {
-        if (thread != thread_head().thread && thread->fibre == nullptr && thread->number != 0 &&
-            accepts(thread->number, argument)) {
-            return thread->number;
-        }
-    }
-    return 0;
-}
-
 std::size_t Image::other_threads() {
     const std::lock_guard guard(threads_lock_);
     return threads_.size() - 1;

@@ -144,9 +144,6 @@ class Image {
     std::uint64_t processor_ns();
     // How many there are beside the calling one.
     std::size_t other_threads();
-    // The number of a thread, this one aside, of which accepts(number, argument) is true; 0: none,
-    // or another thread has the lock. In signal handlers, too.
-    pid_t find_thread(bool (*accepts)(pid_t thread, int argument), int argument);
     // A fork holds the lock of the threads; the child, which has the calling thread only, renews it
     // instead of unlocking.
     void lock_for_fork() { threads_lock_.lock(); }

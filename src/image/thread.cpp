@@ -6,8 +6,6 @@
 #include <clocale>
 #include <cstring>
 #include <memory>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "image/host.hpp"
 #include "image/image.hpp"
@@ -25,6 +23,18 @@ struct Start {
     void* argument;
     std::unique_ptr<Thread> thread;
 };
+
+ThreadWatch thread_watch;
+
+// The thread, which is the calling one, has run the last of the program's code.
+void end(Thread* thread) {
+    if (thread->fibre == nullptr && thread_watch.ends != nullptr) {
+        thread_watch.ends();
+    }
+    thread_head().thread = nullptr;
+    thread->image->remove_thread(*thread);
+    delete thread;
+}
 
 // Ends a thread's belonging when all else of the thread has ended: the system calls the destructors
 // of a thread's keys in rounds, and ours sets its key again until the last round.
@@ -58,9 +68,7 @@ class EndOfThreads {
             pthread_setspecific(only().key_, reinterpret_cast<void*>(round + 1));
             return;
         }
-        thread_head().thread = nullptr;
-        thread->image->remove_thread(*thread);
-        delete thread;
+        image::end(thread);
     }
 
     pthread_key_t key_{};
@@ -82,7 +90,6 @@ void start_clock(Thread& thread) {
     thread.fibre = fibre::Scheduler::current();
     if (thread.fibre == nullptr) {
         pthread_getcpuclockid(pthread_self(), &thread.clock);
-        thread.number = static_cast<pid_t>(syscall(SYS_gettid));
     }
     thread.clock_start_ns = clock_ns(thread);
 }
@@ -94,6 +101,9 @@ void begin(Thread& thread) {
     thread.image->begin_thread(thread);
     if (const locale_t locale = thread.image->libc_state().locale) {
         uselocale(locale);
+    }
+    if (thread.fibre == nullptr && thread_watch.begun != nullptr) {
+        thread_watch.begun();
     }
 }
 
@@ -150,10 +160,12 @@ Error leave_image() {
         thread->image->run_key_destructors();
     }
     uselocale(LC_GLOBAL_LOCALE);
-    thread_head().thread = nullptr;
-    thread->image->remove_thread(*thread);
-    delete thread;
+    end(thread);
     return {};
+}
+
+void watch_threads(const ThreadWatch& watch) {
+    thread_watch = watch;
 }
 
 void run_thread_destructors(Thread& thread) {

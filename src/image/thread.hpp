@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <ctime>
 #include <pthread.h>
-#include <sys/types.h>
 #include <vector>
 
 #include "base/error.hpp"
@@ -35,7 +34,6 @@ struct ThreadDestructor {
 struct Thread {
     Image* image = nullptr;
     std::byte* pointer = nullptr; // the thread pointer
-    pid_t number = 0;             // the kernel's; a fibre has none
     // The fibre, or the clock of the kernel thread, that measures its processor time.
     const fibre::Fibre* fibre = nullptr;
     clockid_t clock{};
@@ -56,6 +54,14 @@ std::uint64_t processor_ns_of(const Thread& thread);
 
 // Fills the block of a module's thread-local variables of the thread with that pointer.
 void initialise_tls(const Module& module, std::byte* thread_pointer);
+
+// Whom to tell in kernel threads that images have made: before the program's function runs, and
+// after the last of the program's destructors. Null: nobody.
+struct ThreadWatch {
+    void (*begun)() = nullptr;
+    void (*ends)() = nullptr;
+};
+void watch_threads(const ThreadWatch& watch);
 
 // pthread_create of images, and of the host program for libraries that images share.
 int create_thread(pthread_t* made, const pthread_attr_t* attributes, void* (*start)(void*),

@@ -458,6 +458,9 @@ int timer_create(clockid_t clock, sigevent* event, timer_t* timer) {
         return -1;
     }
     const int result = ::timer_create(clock, &copy, timer);
+    if (signal_functions.made != nullptr) {
+        signal_functions.made(copy, result == 0 ? timer : nullptr);
+    }
     if (result == 0 && notice != nullptr) {
         LibcState& state = LibcState::current();
         const std::lock_guard guard(state.timers_lock);
@@ -471,6 +474,9 @@ int timer_delete(timer_t timer) {
     LibcState& state = LibcState::current();
     const std::lock_guard guard(state.timers_lock);
     const int result = ::timer_delete(timer);
+    if (result == 0 && signal_functions.deleted != nullptr) {
+        signal_functions.deleted(timer);
+    }
     const auto found = state.timers.find(timer);
     if (result == 0 && found != state.timers.end()) {
         state.deleted_timers.push_back(std::move(found->second));

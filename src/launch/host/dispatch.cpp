@@ -16,8 +16,8 @@
 #include "launch/host/interrupted_calls.hpp"
 #include "launch/host/passed_signals.hpp"
 #include "launch/host/rank_signals.hpp"
-#include "launch/host/rank_timers.hpp"
 #include "launch/host/ranks.hpp"
+#include "launch/host/signal_owners.hpp"
 #include "launch/host/thread_signals.hpp"
 #include "runtime/fibres/api.hpp"
 
@@ -58,19 +58,27 @@ bool is_about_stops(int number, const siginfo_t& information) {
            (information.si_code == CLD_STOPPED || information.si_code == CLD_CONTINUED);
 }
 
+Mask blocked_by_handler(const struct sigaction& action, int number) {
+    return mask_of(action.sa_mask) | ((action.sa_flags & SA_NODEFER) == 0 ? bit(number) : 0);
+}
+
 // `is_running`: the rank's code is what the signal has interrupted. False: no handler has run.
 bool deliver(std::uint32_t rank, int number, siginfo_t* information, void* context, bool own,
              bool is_running) {
+    note_taken(*information);
     struct sigaction& action = actions().of(rank, number);
     const int flags = action.sa_flags;
     if (is_handler(action)) {
         const std::uint32_t former = act_for(is_running ? no_rank : rank);
-        const Mask blocked = state().fibres ? mask_of_fibre(rank) : noted_mask(rank);
-        run_handler(action, number, information, context);
-        if (state().fibres) {
-            restore_mask_of_fibre(rank, blocked);
+        if (!state().fibres || (is_running && !warren_fibre_is_one())) {
+            const Mask blocked = noted_mask();
+            note_mask(is_running ? blocked | blocked_by_handler(action, number) : blocked);
+            run_handler(action, number, information, context);
+            note_mask(blocked);
         } else {
-            restore_noted_mask(rank, blocked);
+            const Mask blocked = mask_of_fibre(rank);
+            run_handler(action, number, information, context);
+            restore_mask_of_fibre(rank, blocked);
         }
         act_for(former);
         if (is_running && (flags & SA_RESTART) == 0) {
@@ -130,11 +138,32 @@ bool is_only_for_thread(std::uint32_t rank, std::uint32_t running, int number) {
            blocks_signal(rank, number);
 }
 
+// The rank's handler runs in the thread that runs the rank, where it may end the call that it has
+// interrupted or leave by siglongjmp. False: none runs it, or the calling one.
+bool pass_to_thread_of(std::uint32_t rank, Passed why, const siginfo_t& information) {
+    const pid_t thread = warren_fibre_thread(rank);
+    return thread != 0 && thread != own_thread() &&
+           is_handler(actions().of(rank, information.si_signo)) &&
+           pass_on(thread, why, information);
+}
+
+bool pass_to_fibre(std::uint32_t rank, const siginfo_t& information) {
+    siginfo_t to_fibre = information;
+    to_fibre.si_uid = rank; // or a timer's overruns
+    return pass_to_thread_of(rank, Passed::to_fibre, to_fibre);
+}
+
+bool pass_to_worker(std::uint32_t rank, const siginfo_t& information) {
+    return is_for_all(information) ? pass_to_thread_of(rank, Passed::to_worker, information)
+                                   : pass_to_fibre(rank, information);
+}
+
 // The parent gets the signal of a child; `running`: the calling thread's rank.
 void give_to_parent(std::uint32_t rank, std::uint32_t running, siginfo_t* information,
                     void* context) {
     if (state().fibres) {
-        if (is_only_for_thread(rank, running, SIGCHLD) || !hold_back(rank, *information)) {
+        if (is_only_for_thread(rank, running, SIGCHLD) ||
+            (!hold_back(rank, *information) && !pass_to_fibre(rank, *information))) {
             deliver(rank, SIGCHLD, information, context, true, rank == running);
         }
     } else if (rank == running) {
@@ -196,22 +225,6 @@ bool wake_waiting_fibres(int number, const siginfo_t& information) {
     return woken;
 }
 
-// The rank's handler runs in the thread that runs the rank, where it may end the call that it has
-// interrupted or leave by siglongjmp. False: none runs it, or the calling one.
-bool pass_to_worker(std::uint32_t rank, const siginfo_t& information) {
-    const pid_t thread = warren_fibre_thread(rank);
-    if (thread == 0 || thread == own_thread() ||
-        !is_handler(actions().of(rank, information.si_signo))) {
-        return false;
-    }
-    if (is_for_all(information)) {
-        return pass_on(thread, Passed::to_worker, information);
-    }
-    siginfo_t to_fibre = information;
-    to_fibre.si_uid = rank; // or a timer's overruns
-    return pass_on(thread, Passed::to_fibre, to_fibre);
-}
-
 // The fibre that a signal is for that hasn't come from outside; no_rank: it has.
 std::uint32_t receiver_inside(siginfo_t& information, std::uint32_t running, Passed passed) {
     if (passed == Passed::to_fibre) {
@@ -235,7 +248,7 @@ void dispatch_to_fibre(int number, siginfo_t* information, void* context, Passed
         return;
     }
     std::uint32_t rank = receiver_inside(*information, running, passed);
-    if (rank == ended_rank) {
+    if (rank == nobody) {
         return;
     }
     const bool own = rank != no_rank && rank == running;
@@ -288,6 +301,9 @@ void dispatch(int number, siginfo_t* information, void* context) {
     if (passed == Passed::to_wake) {
         return;
     }
+    if (passed == Passed::to_rank) {
+        note_come();
+    }
     if (state().fibres && getpid() == state().process) {
         dispatch_to_fibre(number, information, context, passed);
         errno = error;
@@ -298,7 +314,9 @@ void dispatch(int number, siginfo_t* information, void* context) {
     if (passed == Passed::none && getpid() == state().process) {
         const std::uint32_t owner = owner_of_signal(*information);
         if (owner != no_rank && owner != running) {
-            post_to_rank(owner, *information);
+            if (owner != nobody) {
+                send_to_rank(owner, *information);
+            }
             errno = error;
             return;
         }
@@ -331,30 +349,37 @@ bool deliver_by_caller(std::uint32_t rank, siginfo_t& information) {
 }
 
 // A fibre that is ready runs soon. One that waits for a message or a lock can't be told.
-void offer_to_fibre(std::uint32_t rank, siginfo_t& information) {
+bool offer_to_fibre(std::uint32_t rank, siginfo_t& information) {
     constexpr int looks = 20;
     constexpr timespec pause{.tv_sec = 0, .tv_nsec = 100'000};
+    bool has_room = true;
     for (int look = 0; look < looks; ++look) {
-        if (hold_back(rank, information) || pass_to_worker(rank, information)) {
-            return;
+        if (hold_back(rank, information, false, &has_room) || pass_to_worker(rank, information)) {
+            return has_room;
         }
         nanosleep(&pause, nullptr);
     }
     deliver_by_caller(rank, information);
+    return true;
+}
+
+bool send_to_rank(std::uint32_t rank, siginfo_t& information) {
+    const bool sent =
+        state().fibres ? offer_to_fibre(rank, information) : post_to_rank(rank, information);
+    if (!sent) {
+        note_taken(information); // by nobody
+    }
+    return sent;
 }
 
 bool is_for_caller(siginfo_t& information) {
     const std::uint32_t rank = rank_of_thread();
     const std::uint32_t owner = owner_of_signal(information);
-    if (owner == ended_rank) {
+    if (owner == nobody) {
         return false;
     }
     if (owner != no_rank && owner != rank) {
-        if (state().fibres) {
-            offer_to_fibre(owner, information);
-        } else {
-            post_to_rank(owner, information);
-        }
+        send_to_rank(owner, information);
         return false;
     }
     if (owner == rank || !is_for_all(information)) {

@@ -22,8 +22,10 @@ bool deliver_by_caller(std::uint32_t rank, siginfo_t& information);
 // Acts on a signal for the calling rank now, unless it has it blocked.
 void act_on_signal(std::uint32_t rank, siginfo_t& information);
 // A signal for this rank that is a fibre: it gets it when it waits or has it blocked, else its
-// handler runs, at once.
-void offer_to_fibre(std::uint32_t rank, siginfo_t& information);
+// handler runs, at once. False, and errno: too many are queued.
+bool offer_to_fibre(std::uint32_t rank, siginfo_t& information);
+// The signal comes to a rank of any kind. False, and errno: too many are queued.
+bool send_to_rank(std::uint32_t rank, siginfo_t& information);
 // Whether a signal that the calling thread has got from the kernel, as it waits for it, is for its
 // rank. If not, whoever it is for has got it.
 bool is_for_caller(siginfo_t& information);

@@ -18,6 +18,7 @@
 #include "launch/host/passed_signals.hpp"
 #include "launch/host/rank_signals.hpp"
 #include "launch/host/ranks.hpp"
+#include "launch/host/signal_owners.hpp"
 #include "launch/host/thread_signals.hpp"
 #include "launch/host/thread_status.hpp"
 #include "runtime/fibres/api.hpp"
@@ -132,9 +133,7 @@ Handled act_on_pending(RankSignals& signals, bool has_mask = false) {
 // `in_kernel`: blocked besides.
 bool has_something_to_do(RankSignals& signals, Mask in_kernel) {
     const Held held(signals);
-    const Mask mask = ~(signals.blocked | in_kernel);
-    return std::any_of(signals.queue, signals.queue + signals.pending,
-                       [&](const siginfo_t& one) { return (mask & bit(one.si_signo)) != 0; });
+    return (signals.queue.numbers() & ~(signals.blocked | in_kernel)) != 0;
 }
 
 // ---- What programs call
@@ -235,7 +234,7 @@ int make_c_thread(thrd_t* made, thrd_start_t start, void* argument) {
 }
 
 // `waits`: the fibre has to be told, also in this thread, which waits in the kernel.
-bool keep(std::uint32_t rank, RankSignals& signals, const siginfo_t& information, Mask in_kernel,
+bool keep(RankSignals& signals, const siginfo_t& information, Mask in_kernel, bool& has_room,
           bool& waits, pid_t& calling) {
     const int number = information.si_signo;
     const Held held(signals);
@@ -248,10 +247,10 @@ bool keep(std::uint32_t rank, RankSignals& signals, const siginfo_t& information
     const bool is_for_fibre = !is_blocked || is_crash_signal(number) ||
                               information.si_code == SI_TKILL ||
                               (waiting && (signals.awaited & bit(number)) != 0);
-    if (!is_for_fibre && offer_to_threads(rank, signals, information)) {
+    if (!is_for_fibre && offer_to_threads(signals, information)) {
         return true;
     }
-    put_in_queue(signals, information);
+    has_room = put_in_queue(signals, information);
     signals.arrived.fetch_add(1, std::memory_order_seq_cst);
     waits = waiting;
     calling = waits ? signals.calling : 0;
@@ -343,7 +342,11 @@ Handled SignalWait::act() {
 }
 
 bool SignalWait::take_awaited(siginfo_t& information) {
-    return take_from_queue(signals_, signals_.awaited, information);
+    const bool is_there = take_from_queue(signals_, signals_.awaited, information);
+    if (is_there) {
+        note_taken(information);
+    }
+    return is_there;
 }
 
 bool SignalWait::sleep(std::uint64_t end_ns) {
@@ -399,16 +402,20 @@ void prepare_fibre_signals(std::uint32_t ranks, const SignalFunctions& functions
     }
 }
 
-bool hold_back(std::uint32_t rank, const siginfo_t& information, bool by_caller) {
+bool hold_back(std::uint32_t rank, const siginfo_t& information, bool by_caller, bool* has_room) {
     RankSignals* signals = fibre_signals().prepared ? signals_of_rank(rank) : nullptr;
     if (signals == nullptr) {
         return false;
     }
     const Mask in_kernel = by_caller && signals_of_caller() == signals ? blocked_in_kernel() : 0;
+    bool its_has_room = true;
     bool waits = false;
     pid_t calling = 0;
-    if (!keep(rank, *signals, information, in_kernel, waits, calling)) {
+    if (!keep(*signals, information, in_kernel, its_has_room, waits, calling)) {
         return false;
+    }
+    if (has_room != nullptr) {
+        *has_room = its_has_room;
     }
     if (waits) {
         warren_fibre_tell(signals->arrived);

@@ -27,7 +27,9 @@ void prepare_fibre_signals(std::uint32_t ranks, const SignalFunctions& functions
 
 // Keeps a signal that has come for the rank, if that has it blocked or waits. False: act on it now.
 // `by_caller`: the caller would, and blocks signals also as the handler that it may be in.
-bool hold_back(std::uint32_t rank, const siginfo_t& information, bool by_caller = false);
+// `has_room`: false and errno if too many are pending already.
+bool hold_back(std::uint32_t rank, const siginfo_t& information, bool by_caller = false,
+               bool* has_room = nullptr);
 // A handler has returned, of a signal that the kernel blocks until the dispatcher returns, too (0:
 // of none): the calling fibre acts on what has been held back meanwhile.
 void act_on_held_back(int number);

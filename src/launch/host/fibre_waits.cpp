@@ -3,9 +3,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstddef>
 #include <cstdint>
+#include <semaphore.h>
 #include <sys/epoll.h>
+#include <sys/msg.h>
+#include <sys/sem.h>
 #include <threads.h>
+#include <type_traits>
 #include <unistd.h>
 
 #include "base/futex.hpp"
@@ -62,10 +67,10 @@ Kind kind_of(const sigset_t* mask) {
 
 // A thread makes a call of the kernel, again while only other ranks' signals end it.
 template <typename Call>
-int in_thread(const Call& call) {
+std::invoke_result_t<Call> in_thread(const Call& call) {
     while (true) {
         const std::uint32_t handlers = handlers_of_thread();
-        const int result = call();
+        const auto result = call();
         if (result >= 0 || errno != EINTR || handlers_of_thread() != handlers) {
             return result;
         }
@@ -94,6 +99,24 @@ int sleep_in_thread(const timespec* time, timespec* left) {
         *left = until_now;
     }
     return result;
+}
+
+// clock_nanosleep in a thread, which returns the error. What is left of a time is slept on.
+int sleep_by_clock_in_thread(clockid_t clock, int flags, const timespec* time, timespec* left) {
+    const bool is_until = (flags & TIMER_ABSTIME) != 0;
+    timespec wanted = *time;
+    timespec until_now{};
+    int error = 0;
+    in_thread([&] {
+        error = clock_nanosleep(clock, flags, &wanted, is_until ? nullptr : &until_now);
+        wanted = error == EINTR && !is_until ? until_now : wanted;
+        errno = error;
+        return error == 0 ? 0 : -1;
+    });
+    if (error == EINTR && !is_until && left != nullptr) {
+        *left = until_now;
+    }
+    return error;
 }
 
 // ---- Signals
@@ -242,7 +265,7 @@ int sleep_by_clock(clockid_t clock, int flags, const timespec* time, timespec* l
     RankSignals* signals = signals_of_sleeper();
     if (signals == nullptr || !is_time(*time) ||
         (clock != CLOCK_MONOTONIC && clock != CLOCK_REALTIME)) {
-        return clock_nanosleep(clock, flags, time, left);
+        return sleep_by_clock_in_thread(clock, flags, time, left);
     }
     std::uint64_t ns = in_ns(*time);
     if ((flags & TIMER_ABSTIME) != 0) {
@@ -365,6 +388,39 @@ int poll_in_thread(pollfd* descriptors, nfds_t count, int limit_ms) {
     return poll_in_fibre(descriptors, count, limit_ms >= 0 ? &limit : nullptr, nullptr);
 }
 
+// Which has the system say what is left of the limit.
+int select_in_thread(int count, fd_set* to_read, fd_set* to_write, fd_set* exceptional,
+                     timeval* limit) {
+    return in_thread([&] { return select(count, to_read, to_write, exceptional, limit); });
+}
+
+// ---- Semaphores and queues of messages, whose waits the system never restarts
+
+int await_semaphore_by_clock(sem_t* semaphore, clockid_t clock, const timespec* end) {
+    return in_thread([&] { return sem_clockwait(semaphore, clock, end); });
+}
+
+int await_semaphore(sem_t* semaphore, const timespec* end) {
+    return in_thread([&] { return sem_timedwait(semaphore, end); });
+}
+
+int change_semaphores(int set, sembuf* operations, std::size_t count) {
+    return in_thread([&] { return semop(set, operations, count); });
+}
+
+int change_semaphores_until(int set, sembuf* operations, std::size_t count, const timespec* limit) {
+    return in_thread(
+        limit, [&](const timespec* left) { return semtimedop(set, operations, count, left); });
+}
+
+int send_message(int queue, const void* message, std::size_t bytes, int flags) {
+    return in_thread([&] { return msgsnd(queue, message, bytes, flags); });
+}
+
+ssize_t receive_message(int queue, void* message, std::size_t bytes, long type, int flags) {
+    return in_thread([&] { return msgrcv(queue, message, bytes, type, flags); });
+}
+
 } // namespace
 
 std::span<const warren_image_binding> thread_poll_bindings() {
@@ -372,6 +428,9 @@ std::span<const warren_image_binding> thread_poll_bindings() {
         {"poll", reinterpret_cast<void*>(&poll_in_thread)},
         {"ppoll", reinterpret_cast<void*>(&poll_in_fibre)},
         {"pselect", reinterpret_cast<void*>(&select_in_fibre)},
+        {"select", reinterpret_cast<void*>(&select_in_thread)},
+        {"sem_timedwait", reinterpret_cast<void*>(&await_semaphore)},
+        {"sem_clockwait", reinterpret_cast<void*>(&await_semaphore_by_clock)},
     };
     return bindings;
 }
@@ -389,6 +448,10 @@ std::span<const warren_image_binding> wait_bindings() {
         {"__nanosleep", reinterpret_cast<void*>(&sleep_nanoseconds)},
         {"clock_nanosleep", reinterpret_cast<void*>(&sleep_by_clock)},
         {"thrd_sleep", reinterpret_cast<void*>(&sleep_in_c_thread)},
+        {"semop", reinterpret_cast<void*>(&change_semaphores)},
+        {"semtimedop", reinterpret_cast<void*>(&change_semaphores_until)},
+        {"msgsnd", reinterpret_cast<void*>(&send_message)},
+        {"msgrcv", reinterpret_cast<void*>(&receive_message)},
         {"epoll_wait", reinterpret_cast<void*>(&wait_for_events_until)},
         {"epoll_pwait", reinterpret_cast<void*>(&wait_for_events_and_block)},
         {"epoll_pwait2", reinterpret_cast<void*>(&wait_for_events_by_time)},

@@ -37,6 +37,7 @@ extern "C" [[noreturn]] void __longjmp_chk(__jmp_buf_tag* buffer, int value);
 
 void restore_mask(__jmp_buf_tag* buffer) {
     if (signals_of_caller() == nullptr) {
+        leave_waits();
         // The mask of a thread is noted (thread_signals.hpp).
         const sigset_t none = set_of(0);
         const bool restores = buffer->__mask_was_saved != 0;

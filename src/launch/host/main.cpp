@@ -153,7 +153,7 @@ void ended(void* context, const warren_image_end* end) {
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, nullptr);
-    end_timers(rank);
+    end_signals_of_thread(rank);
     report_end(rank, end->status);
 }
 
@@ -322,7 +322,7 @@ void* run_rank(void* argument) {
     }
     start->stack.owner = pthread_self();
     note_stack(start->rank, start->stack);
-    note_thread(start->rank, image, start->signals);
+    note_thread(start->rank, start->signals);
     if (!has_fibres(plan)) {
         pthread_sigmask(SIG_SETMASK, &start->signals, nullptr);
     }

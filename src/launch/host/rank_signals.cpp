@@ -1,10 +1,12 @@
 #include "launch/host/rank_signals.hpp"
 
-#include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
+
+#include "launch/host/signal_owners.hpp"
 
 namespace warren::launch {
 
@@ -19,12 +21,6 @@ struct AllSignals {
 AllSignals& all_signals() {
     static AllSignals& only = *new AllSignals; // outlives everything
     return only;
-}
-
-bool is_same(const siginfo_t& one, const siginfo_t& other) {
-    return one.si_signo == other.si_signo &&
-           (one.si_signo < __SIGRTMIN || (one.si_code == SI_TIMER && other.si_code == SI_TIMER &&
-                                          one.si_timerid == other.si_timerid));
 }
 
 } // namespace
@@ -72,14 +68,13 @@ Held::Held(RankSignals& signals) : signals_(signals) {
     }
 }
 
-void put_in_queue(RankSignals& signals, const siginfo_t& information) {
-    siginfo_t* const end = signals.queue + signals.pending;
-    const bool is_there = std::any_of(
-        signals.queue, end, [&](const siginfo_t& one) { return is_same(one, information); });
-    if (!is_there && signals.pending < longest_queue) {
-        *end = information;
-        ++signals.pending;
+bool put_in_queue(RankSignals& signals, const siginfo_t& information) {
+    if (!signals.queue.put(information)) {
+        errno = EAGAIN;
+        return false;
     }
+    signals.pending = signals.queue.size();
+    return true;
 }
 
 bool take_from_queue(RankSignals& signals, Mask mask, siginfo_t& taken) {
@@ -87,37 +82,21 @@ bool take_from_queue(RankSignals& signals, Mask mask, siginfo_t& taken) {
         return false; // who waits looks again when one has arrived
     }
     const Held held(signals);
-    siginfo_t* const end = signals.queue + signals.pending;
-    siginfo_t* first = end;
-    for (siginfo_t* one = signals.queue; one != end; ++one) {
-        if ((mask & bit(one->si_signo)) != 0 && (first == end || one->si_signo < first->si_signo)) {
-            first = one;
-        }
-    }
-    if (first == end) {
-        return false;
-    }
-    taken = *first;
-    std::copy(first + 1, end, first);
-    --signals.pending;
-    return true;
+    const bool is_there = signals.queue.take(mask, taken);
+    signals.pending = signals.queue.size();
+    return is_there;
 }
 
 void remove_from_queue(RankSignals& signals, int number) {
-    const Held held(signals);
-    siginfo_t* const end =
-        std::remove_if(signals.queue, signals.queue + signals.pending,
-                       [&](const siginfo_t& one) { return one.si_signo == number; });
-    signals.pending = static_cast<std::uint32_t>(end - signals.queue);
+    siginfo_t removed{};
+    while (take_from_queue(signals, bit(number), removed)) {
+        note_taken(removed);
+    }
 }
 
 Mask pending_in_queue(RankSignals& signals) {
-    Mask mask = 0;
     const Held held(signals);
-    for (std::uint32_t i = 0; i < signals.pending; ++i) {
-        mask |= bit(signals.queue[i].si_signo);
-    }
-    return mask;
+    return signals.queue.numbers();
 }
 
 SignalWaiter* find_waiter(RankSignals& signals, int number) {

@@ -12,29 +12,34 @@
 #include <sys/types.h>
 
 #include "base/blocked_signals.hpp"
+#include "launch/host/signal_queue.hpp"
 
 namespace warren::launch {
 
-using Mask = std::uint64_t; // bit n - 1: signal n
-
-constexpr Mask bit(int number) {
-    return Mask{1} << (number - 1);
-}
 Mask mask_of(const sigset_t& set);
 sigset_t set_of(Mask mask);
 // The kernel's, of the calling thread.
 Mask mask_of_thread();
 
-// Further instances of a real-time signal are lost, as beyond a process's RLIMIT_SIGPENDING.
-constexpr std::size_t longest_queue = 64;
+// A thread of a rank, no fibre, from its beginning in the rank to its end there. Its own memory.
+struct SignalThread {
+    pid_t number = 0;
+    // Signals that its program has blocked. (The kernel's mask may have more, for moments.)
+    std::atomic<Mask> mask{0};
+    std::atomic<std::uint32_t> passed{0}; // how many have been sent to it for the rank
+    std::uint32_t taken = 0;              // how many of those have come
+    SignalThread* next = nullptr;
+};
 
 // A thread of a rank, no fibre, that lets signals through while it waits. On its stack.
 struct SignalWaiter {
-    pid_t thread;
-    Mask mask;          // of those signals
-    bool takes;         // them from the queue (sigwait); else handlers run (sigsuspend)
-    std::uint32_t told; // how often it has been sent one only to look into the queue
+    SignalThread* thread;
+    Mask mask;           // of those signals
+    bool takes;          // them from the queue (sigwait); else handlers run (sigsuspend)
+    std::uint32_t told;  // how often it has been sent one only to look into the queue
+    std::uint32_t heard; // how often it has looked for that reason
     SignalWaiter* next;
+    SignalWaiter* outer; // of the same thread
 };
 
 // All zeros at first: the pages of ranks without pending signals take no memory.
@@ -49,10 +54,8 @@ struct RankSignals {
     std::atomic<std::uint32_t> arrived; // counts those that came while it waited
     std::atomic<std::uint32_t> pending; // changes while it is held
     SignalWaiter* waiters;
-    // Signals that the program has blocked in the first thread of a rank that is a thread. (The
-    // kernel's mask may have more, for moments.)
-    std::atomic<Mask> first_mask;
-    siginfo_t queue[longest_queue]; // in the order in which they have come
+    SignalThread* threads; // in the order in which they have come
+    SignalQueue queue;
 };
 
 // Once, before there are other threads.
@@ -74,9 +77,8 @@ class Held {
     const BlockedSignals blocked_; // restored after the lock is given back
 };
 
-// Puts a signal into the queue, which the caller holds; a standard one, or a timer's, that is there
-// already counts once.
-void put_in_queue(RankSignals& signals, const siginfo_t& information);
+// Puts a signal into the queue, which the caller holds. False, and errno: there is no room.
+bool put_in_queue(RankSignals& signals, const siginfo_t& information);
 // Takes the pending signal of the mask that has the lowest number, the first that has come of
 // those. False: there is none.
 bool take_from_queue(RankSignals& signals, Mask mask, siginfo_t& taken);

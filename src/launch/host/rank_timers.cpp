@@ -15,34 +15,20 @@
 
 #include "base/blocked_signals.hpp"
 #include "image/host_interface.hpp"
+#include "launch/host/actions.hpp"
 #include "launch/host/passed_signals.hpp"
 #include "launch/host/ranks.hpp"
+#include "launch/host/signal_owners.hpp"
 #include "launch/host/thread_signals.hpp"
 
 namespace warren::launch {
 
 namespace {
 
-// Whose signals have its address as their value, instead of the program's.
-struct Owner {
-    std::atomic<std::uint32_t> rank{0};
-    int number = 0; // of the signal
-    std::atomic<sigval> value{};
-};
-
 struct RankTimer {
-    Owner owner;
     std::mutex lock;
     timer_t number{};
     bool is_made = false;
-};
-
-// Owners of what programs make: they stay for ever, as signals may be under way; ranks use them
-// again.
-constexpr std::size_t owners_of_chunk = 512;
-constexpr std::size_t most_chunks = 512;
-struct Chunk {
-    Owner all[owners_of_chunk];
 };
 
 struct RankTimers {
@@ -50,9 +36,6 @@ struct RankTimers {
     bool fibres = false;
     std::uint32_t ranks = 0;
     std::unique_ptr<RankTimer[]> all;
-    std::mutex lock; // of the following, and of the router's start
-    std::size_t owners = 0;
-    std::atomic<Chunk*> chunks[most_chunks] = {};
     std::atomic<pid_t> router{0};
 };
 
@@ -82,10 +65,10 @@ itimerval to_itimerval(const itimerspec& times) {
     return {.it_interval = convert(times.it_interval), .it_value = convert(times.it_value)};
 }
 
-// The router's signals, which no process sends.
-int signal_of_router() {
-    return SIGRTMAX;
-}
+// The router's signals: the C library's own for threads that it cancels, so that those of a program
+// and from outside the process never come to the router.
+constexpr int signal_of_router = __SIGRTMIN;
+constexpr Mask mask_of_router = bit(signal_of_router);
 
 // Gets the signals of the timers of ranks that are threads, and posts them: the kernel would give
 // them to one thread, whatever that blocks, or to another rank's. It has no descriptors, which
@@ -94,28 +77,28 @@ void* route(void*) {
     if (unshare(CLONE_FILES) == 0) {
         syscall(SYS_close_range, 0U, ~0U, 0U);
     }
+    // The C library's functions leave this signal alone.
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &mask_of_router, nullptr, sizeof mask_of_router);
     rank_timers().router.store(own_thread(), std::memory_order_release);
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, signal_of_router());
     while (true) {
         siginfo_t information{};
-        if (sigwaitinfo(&set, &information) > 0) {
+        if (syscall(SYS_rt_sigtimedwait, &mask_of_router, &information, nullptr,
+                    sizeof mask_of_router) > 0) {
             const std::uint32_t owner = owner_of_signal(information);
-            if (owner < rank_timers().ranks) { // else it is no rank's, or of one that has ended
-                post_to_rank(owner, information);
+            if (owner < rank_timers().ranks && !post_to_rank(owner, information)) {
+                note_taken(information); // by nobody
             }
         }
     }
 }
 
 // Has the signals of an event come to the owner's rank. The caller has signals blocked.
-void aim(sigevent& event, Owner& owner, bool of_timer) {
-    event.sigev_value.sival_ptr = &owner;
+void aim(sigevent& event, sigval tag, bool of_timer) {
+    event.sigev_value = tag;
     event.sigev_notify = SIGEV_SIGNAL;
     if (of_timer && !rank_timers().fibres) {
         event.sigev_notify = SIGEV_THREAD_ID;
-        event.sigev_signo = signal_of_router();
+        event.sigev_signo = signal_of_router;
         event._sigev_un._tid = rank_timers().router.load(std::memory_order_relaxed);
     }
 }
@@ -124,7 +107,8 @@ bool make_timer(RankTimer& timer) {
     sigevent event{};
     event.sigev_signo = SIGALRM;
     if (!timer.is_made) {
-        aim(event, timer.owner, true);
+        aim(event, tag_of_alarm(static_cast<std::uint32_t>(&timer - rank_timers().all.get())),
+            true);
         timer.is_made = timer_create(CLOCK_MONOTONIC, &event, &timer.number) == 0;
     }
     return timer.is_made;
@@ -191,101 +175,57 @@ useconds_t set_short_alarm(useconds_t value, useconds_t interval) {
                : static_cast<useconds_t>(former.it_value.tv_sec * second + former.it_value.tv_usec);
 }
 
-// In signal handlers. Null: the signal's value is the program's.
-Owner* find_owner(const void* value) {
-    RankTimers& own = rank_timers();
-    const auto* timer = static_cast<const RankTimer*>(value);
-    if (timer >= own.all.get() && timer < own.all.get() + own.ranks) {
-        return &own.all[static_cast<std::size_t>(timer - own.all.get())].owner;
-    }
-    for (const std::atomic<Chunk*>& one : own.chunks) {
-        Chunk* chunk = one.load(std::memory_order_acquire);
-        if (chunk == nullptr) {
-            break;
-        }
-        const auto* owner = static_cast<const Owner*>(value);
-        if (owner >= chunk->all && owner < chunk->all + owners_of_chunk) {
-            return &chunk->all[owner - chunk->all];
-        }
-    }
-    return nullptr;
-}
-
-// Under the lock. Null: there is no room.
-Owner* make_owner(std::uint32_t rank, int number, sigval value) {
-    RankTimers& own = rank_timers();
-    for (std::size_t index = 0; index < own.owners; ++index) {
-        Owner& one = own.chunks[index / owners_of_chunk]
-                         .load(std::memory_order_relaxed)
-                         ->all[index % owners_of_chunk];
-        if (one.rank.load(std::memory_order_relaxed) == rank && one.number == number &&
-            one.value.load(std::memory_order_relaxed).sival_ptr == value.sival_ptr) {
-            return &one;
-        }
-    }
-    if (own.owners == owners_of_chunk * most_chunks) {
-        return nullptr;
-    }
-    std::atomic<Chunk*>& chunk = own.chunks[own.owners / owners_of_chunk];
-    if (chunk.load(std::memory_order_relaxed) == nullptr) {
-        chunk.store(new Chunk, std::memory_order_release);
-    }
-    Owner& made = chunk.load(std::memory_order_relaxed)->all[own.owners++ % owners_of_chunk];
-    made.rank.store(rank, std::memory_order_relaxed);
-    made.number = number;
-    made.value.store(value, std::memory_order_relaxed);
-    return &made;
+bool is_of_rank(std::uint32_t rank) {
+    return rank < rank_timers().ranks && getpid() == rank_timers().process;
 }
 
 bool aim_event(sigevent* event, bool of_timer) {
     const std::uint32_t rank = rank_of_thread();
-    if (rank >= rank_timers().ranks || getpid() != rank_timers().process) {
+    if (!is_of_rank(rank)) {
         return true;
     }
-    const BlockedSignals blocked;
-    Owner* owner = nullptr;
-    {
-        const std::lock_guard guard(rank_timers().lock);
-        owner = make_owner(rank, event->sigev_signo, event->sigev_value);
+    if (of_timer && !Actions::has(event->sigev_signo)) {
+        errno = EINVAL;
+        return false;
     }
-    if (owner == nullptr) {
+    const BlockedSignals blocked;
+    sigval tag{};
+    if (!make_owner(rank, *event, of_timer, tag)) {
         errno = EAGAIN;
         return false;
     }
-    aim(*event, *owner, of_timer);
+    aim(*event, tag, of_timer);
     return true;
 }
 
-} // namespace
-
-std::uint32_t owner_of_signal(siginfo_t& information) {
-    if (information.si_code != SI_TIMER && information.si_code != SI_MESGQ &&
-        information.si_code != SI_ASYNCIO) {
-        return no_rank;
-    }
-    const Owner* owner = find_owner(information.si_value.sival_ptr);
-    if (owner == nullptr) {
-        return no_rank;
-    }
-    const std::uint32_t rank = owner->rank.load(std::memory_order_relaxed);
-    if (rank == ended_rank && information.si_code == SI_TIMER) {
-        syscall(SYS_timer_delete, information.si_timerid);
-    }
-    information.si_signo = owner->number;
-    information.si_value = owner->value.load(std::memory_order_relaxed);
-    return rank;
+void note_made(const sigevent& event, const timer_t* timer) {
+    note_timer(event.sigev_value, timer);
 }
+
+void note_deleted(timer_t timer) {
+    const std::uint32_t rank = rank_of_thread();
+    if (is_of_rank(rank)) {
+        const BlockedSignals blocked;
+        forget_timer(rank, timer);
+    }
+}
+
+int get_overruns(timer_t timer) {
+    const std::uint32_t rank = rank_of_thread();
+    const int overruns = is_of_rank(rank) ? overruns_of(rank, timer) : -1;
+    return overruns >= 0 ? overruns : timer_getoverrun(timer);
+}
+
+} // namespace
 
 void prepare_timers(std::uint32_t ranks, bool fibres) {
     rank_timers().process = getpid();
     rank_timers().fibres = fibres;
     rank_timers().ranks = ranks;
     rank_timers().all = std::make_unique<RankTimer[]>(ranks);
-    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-        rank_timers().all[rank].owner.rank = rank;
-        rank_timers().all[rank].owner.number = SIGALRM;
-    }
-    static const image::SignalFunctions functions{.aim = aim_event};
+    prepare_owners(ranks);
+    static const image::SignalFunctions functions{
+        .aim = aim_event, .made = note_made, .deleted = note_deleted};
     warren_image_aim_signals_by(&functions);
 }
 
@@ -310,16 +250,7 @@ void end_timers(std::uint32_t rank) {
         timer_delete(timer.number);
         timer.is_made = false;
     }
-    RankTimers& own = rank_timers();
-    const std::lock_guard owners_guard(own.lock);
-    for (std::size_t index = 0; index < own.owners; ++index) {
-        Owner& one = own.chunks[index / owners_of_chunk]
-                         .load(std::memory_order_relaxed)
-                         ->all[index % owners_of_chunk];
-        if (one.rank.load(std::memory_order_relaxed) == rank) {
-            one.rank.store(ended_rank, std::memory_order_relaxed);
-        }
-    }
+    end_owners(rank);
 }
 
 std::span<const warren_image_binding> timer_bindings() {
@@ -327,6 +258,7 @@ std::span<const warren_image_binding> timer_bindings() {
         {"setitimer", reinterpret_cast<void*>(&set_timer)},
         {"getitimer", reinterpret_cast<void*>(&get_timer)},
         {"alarm", reinterpret_cast<void*>(&set_alarm)},
+        {"timer_getoverrun", reinterpret_cast<void*>(&get_overruns)},
         {"ualarm", reinterpret_cast<void*>(&set_short_alarm)},
     };
     return bindings;

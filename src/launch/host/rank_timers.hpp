@@ -19,11 +19,6 @@ void prepare_timers(std::uint32_t ranks, bool fibres);
 // it is none's, and alarm() in a handler makes no thread; the caller has signals blocked. Returns
 // an error number.
 int start_router();
-// Whose program has ended that was a fibre: its signals are dropped.
-inline constexpr std::uint32_t ended_rank = UINT32_MAX - 1;
-// The rank to which a signal belongs that a timer or a message queue of a rank's has caused, which
-// becomes what its program expects; no_rank: none. In signal handlers.
-std::uint32_t owner_of_signal(siginfo_t& information);
 // The rank has ended: its timers signal nobody any more.
 void end_timers(std::uint32_t rank);
 

@@ -57,8 +57,9 @@ int send_in_rank(std::uint32_t rank, siginfo_t information) {
     const int number = information.si_signo;
     const bool is_fibre = sending().fibres && warren_fibre_is_one();
     if (is_fibre && blocks_in_fibre(rank, number) && !is_crash_signal(number)) {
-        hold_back(rank, information);
-        return 0;
+        bool has_room = true;
+        hold_back(rank, information, false, &has_room);
+        return has_room ? 0 : -1;
     }
     const bool is_open = (mask_of_thread() & bit(number)) == 0;
     const bool is_first = is_fibre || first_thread(rank) == own_thread();
@@ -66,11 +67,7 @@ int send_in_rank(std::uint32_t rank, siginfo_t information) {
         return static_cast<int>(
             syscall(SYS_rt_tgsigqueueinfo, getpid(), own_thread(), number, &information));
     }
-    if (sending().fibres) {
-        offer_to_fibre(rank, information);
-        return 0;
-    }
-    return post_to_rank(rank, information) ? 0 : -1;
+    return send_to_rank(rank, information) ? 0 : -1;
 }
 
 bool is_to_rank(std::uint32_t rank, int number) {
@@ -104,17 +101,28 @@ int signal_thread(pthread_t thread, int number) {
         return number == 0 && means_fibre(thread) ? 0 : pthread_kill(thread, number);
     }
     siginfo_t information = information_of(number, SI_TKILL, {});
-    offer_to_fibre(rank_of_thread(), information);
-    return 0;
+    return offer_to_fibre(rank_of_thread(), information) ? 0 : errno;
+}
+
+// Whether a fibre means itself.
+bool means_itself(pthread_t thread) {
+    return sending().fibres && warren_fibre_is_one() &&
+           pthread_equal(thread, pthread_self()) != 0 &&
+           signals_of_rank(rank_of_thread()) != nullptr;
 }
 
 int queue_for_thread(pthread_t thread, int number, sigval value) {
-    if (!means_fibre(thread) || !Actions::has(number)) {
-        return pthread_sigqueue(thread, number, value);
+    const bool to_itself = means_itself(thread);
+    if (!Actions::has(number) || (!to_itself && !means_fibre(thread))) {
+        return number == 0 && (to_itself || means_fibre(thread))
+                   ? 0
+                   : pthread_sigqueue(thread, number, value);
     }
     siginfo_t information = information_of(number, SI_QUEUE, value);
-    offer_to_fibre(rank_of_thread(), information);
-    return 0;
+    const std::uint32_t rank = rank_of_thread();
+    const bool sent =
+        to_itself ? send_in_rank(rank, information) == 0 : offer_to_fibre(rank, information);
+    return sent ? 0 : errno;
 }
 
 } // namespace

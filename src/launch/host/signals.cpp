@@ -27,6 +27,7 @@
 #include "launch/host/rank_timers.hpp"
 #include "launch/host/ranks.hpp"
 #include "launch/host/sent_signals.hpp"
+#include "launch/host/signal_owners.hpp"
 #include "launch/host/thread_signals.hpp"
 #include "launch/host/thread_status.hpp"
 #include "runtime/fibres/api.hpp"
@@ -198,7 +199,13 @@ void discard_pending(std::uint32_t rank, int number) {
         sigemptyset(&set);
         sigaddset(&set, number);
         constexpr timespec at_once{};
-        sigtimedwait(&set, nullptr, &at_once);
+        siginfo_t information{};
+        while (sigtimedwait(&set, &information, &at_once) > 0) {
+            if (take_passed(information) == Passed::to_rank) {
+                note_come();
+            }
+            note_taken(information);
+        }
     }
 }
 
@@ -366,8 +373,13 @@ void end_signals_of_fibre(std::uint32_t rank) {
     }
 }
 
-void note_thread(std::uint32_t rank, warren_image* image, const sigset_t& blocked) {
-    note_signal_thread(rank, image, blocked);
+void end_signals_of_thread(std::uint32_t rank) {
+    end_timers(rank);
+    end_signal_thread(rank);
+}
+
+void note_thread(std::uint32_t rank, const sigset_t& blocked) {
+    note_signal_thread(rank, blocked);
     note_first_thread(rank);
 }
 

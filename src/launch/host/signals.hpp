@@ -17,7 +17,7 @@ namespace warren::launch {
 // Once, before there are other threads; whether ranks are fibres.
 void prepare_signals(std::uint32_t ranks, bool fibres);
 // The calling thread is the rank's first, whose program begins with these signals blocked.
-void note_thread(std::uint32_t rank, warren_image* image, const sigset_t& blocked);
+void note_thread(std::uint32_t rank, const sigset_t& blocked);
 
 // system() of ranks: the first function returns the signals for which the command has the default.
 struct CommandSignals {
@@ -26,8 +26,9 @@ struct CommandSignals {
 };
 const CommandSignals& command_signals();
 
-// The fibre's program has ended: its handlers and timers are no more.
+// The rank's program has ended: its timers are no more, nor a fibre's handlers.
 void end_signals_of_fibre(std::uint32_t rank);
+void end_signals_of_thread(std::uint32_t rank);
 
 // Replacements for the C library's functions that set actions.
 std::span<const warren_image_binding> signal_bindings();

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <memory>
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/futex.hpp"
@@ -13,6 +14,7 @@
 #include "launch/host/dispatch.hpp"
 #include "launch/host/passed_signals.hpp"
 #include "launch/host/ranks.hpp"
+#include "launch/host/signal_owners.hpp"
 #include "launch/host/thread_status.hpp"
 #include "runtime/fibres/api.hpp"
 
@@ -20,127 +22,236 @@ namespace warren::launch {
 
 namespace {
 
-struct FirstThread {
-    std::atomic<pid_t> number{0}; // 0: a fibre, or not begun
-    std::atomic<warren_image*> image{nullptr};
-};
-
 struct ThreadSignals {
     bool fibres = false;
     void (*watch)(int number) = nullptr;
-    std::unique_ptr<FirstThread[]> first;
-    std::atomic<bool> has_kept{false}; // a signal may be in a queue
+    std::unique_ptr<std::atomic<pid_t>[]> first; // threads; 0: a fibre, or not begun
+    std::atomic<bool> has_kept{false};           // a signal may be in a queue
 };
+
+// Others see this of the calling thread; it is in these waits, of which the innermost comes first.
+thread_local SignalThread own_signals;
+thread_local SignalWaiter* own_waits = nullptr;
 
 ThreadSignals& thread_signals() {
     static ThreadSignals& only = *new ThreadSignals; // outlives everything
     return only;
 }
 
-// Whether the thread has the signal neither blocked, but for a wait for it, nor ended.
-bool takes(pid_t thread, int number) {
-    constexpr std::uint64_t all = ~0ULL;
-    return (signals_of_thread(thread, "\nSigBlk:", all) & bit(number)) == 0;
+// A thread that lets the signal through, as far as its program is concerned: it may block signals
+// for a moment, after which the signal comes. Others than the calling one come first. Null: there
+// is none. The caller holds the signals.
+SignalThread* find_thread(RankSignals& signals, int number) {
+    SignalThread* own = nullptr;
+    for (SignalThread* one = signals.threads; one != nullptr; one = one->next) {
+        if ((one->mask.load(std::memory_order_seq_cst) & bit(number)) != 0) {
+            continue;
+        }
+        if (one != &own_signals) {
+            return one;
+        }
+        own = one;
+    }
+    return own;
 }
 
-// Looks again, as threads block signals for moments, in which a lock of the image may be held, too.
-pid_t find_other_thread(std::uint32_t rank, int number) {
-    constexpr int looks = 4;
-    constexpr timespec pause{.tv_sec = 0, .tv_nsec = 50'000};
-    constexpr auto is_other = [](pid_t thread, int first) { return thread != first; };
-    warren_image* image = thread_signals().first[rank].image.load(std::memory_order_acquire);
-    const pid_t first = first_thread(rank);
-    for (int look = 0; look < looks && image != nullptr; ++look) {
-        if (const pid_t thread = warren_image_find_thread_of(image, takes, number)) {
-            return thread;
-        }
-        if (warren_image_find_thread_of(image, is_other, first) == 0) {
-            break;
-        }
-        nanosleep(&pause, nullptr);
+// The signal comes to the thread for its rank. False, and errno. The caller holds the signals.
+bool pass_to(SignalThread& thread, const siginfo_t& information) {
+    const bool passed = pass_on(thread.number, Passed::to_rank, information);
+    if (passed) {
+        thread.passed.fetch_add(1, std::memory_order_relaxed);
     }
-    return 0;
+    return passed;
+}
+
+void add_thread(RankSignals& signals, Mask mask) {
+    own_signals.number = own_thread();
+    own_signals.mask.store(mask, std::memory_order_seq_cst);
+    own_signals.next = nullptr;
+    const Held held(signals);
+    SignalThread** place = &signals.threads;
+    while (*place != nullptr && *place != &own_signals) {
+        place = &(*place)->next;
+    }
+    *place = &own_signals;
 }
 
 // A waiter of sigwait looks into the queue when it is told to; others get the signal itself.
 bool give_to_waiter(SignalWaiter& waiter, RankSignals& signals, const siginfo_t& information) {
     if (!waiter.takes) {
-        return pass_on(waiter.thread, Passed::to_rank, information);
+        return pass_to(*waiter.thread, information);
     }
-    put_in_queue(signals, information);
-    waiter.told += pass_on(waiter.thread, Passed::to_wake, information) ? 1 : 0;
+    if (!put_in_queue(signals, information)) {
+        return false;
+    }
+    waiter.told += pass_on(waiter.thread->number, Passed::to_wake, information) ? 1 : 0;
     return true;
+}
+
+// The calling thread lets these through no more: those that have been sent to it for the rank and
+// haven't come are for other threads. The kernel does so with those of a process.
+void give_back(RankSignals& signals, Mask mask) {
+    if (!thread_signals().has_kept.load(std::memory_order_seq_cst)) {
+        return;
+    }
+    const BlockedSignals blocked;
+    while (true) {
+        Mask pending = 0;
+        {
+            const Held held(signals); // whoever has looked at this thread's mask has ended
+            const std::uint32_t passed = own_signals.passed.load(std::memory_order_relaxed);
+            if (own_signals.taken == passed) {
+                return;
+            }
+            pending = signals_of_thread(own_signals.number, "\nSigPnd:", 0);
+            if (pending == 0) {
+                own_signals.taken = passed; // the kernel has merged some
+            }
+        }
+        const sigset_t set = set_of(pending & mask);
+        constexpr timespec at_once{};
+        siginfo_t information{};
+        if ((pending & mask) == 0 || sigtimedwait(&set, &information, &at_once) <= 0) {
+            return;
+        }
+        siginfo_t its = information;
+        const Passed why = take_passed(its);
+        if (why == Passed::to_rank) {
+            ++own_signals.taken;
+            send_to_rank(rank_of_thread(), its);
+        } else if (why != Passed::to_wake) { // for this thread alone
+            syscall(SYS_rt_tgsigqueueinfo, getpid(), own_signals.number, its.si_signo,
+                    &information);
+            mask &= ~bit(its.si_signo);
+        }
+    }
 }
 
 void add_waiter(RankSignals& signals, SignalWaiter& waiter) {
     thread_signals().has_kept.store(true, std::memory_order_seq_cst);
+    waiter.thread = &own_signals;
     const Held held(signals);
+    waiter.outer = own_waits;
+    own_waits = &waiter;
     waiter.next = signals.waiters;
     signals.waiters = &waiter;
 }
 
-void remove_waiter(RankSignals& signals, SignalWaiter& waiter) {
+// The calling thread takes back what has been sent to it to have it look into the queue, or as it
+// waited in sigwait.
+void take_back(RankSignals& signals, SignalWaiter& waiter) {
+    const sigset_t set = set_of(waiter.mask);
+    constexpr timespec at_once{};
+    siginfo_t information{};
+    while (waiter.takes && waiter.heard < waiter.told &&
+           sigtimedwait(&set, &information, &at_once) > 0) {
+        const Passed why = take_passed(information);
+        if (why == Passed::to_wake) {
+            ++waiter.heard;
+            continue;
+        }
+        own_signals.taken += why == Passed::to_rank ? 1 : 0;
+        const Held held(signals);
+        put_in_queue(signals, information);
+    }
+}
+
+// The waiter is the calling thread's. False: it has been removed already.
+bool remove_waiter(RankSignals& signals, SignalWaiter& waiter) {
     const Held held(signals);
-    SignalWaiter** place = &signals.waiters;
+    SignalWaiter** place = &own_waits;
+    while (*place != nullptr && *place != &waiter) {
+        place = &(*place)->outer;
+    }
+    if (*place == nullptr) {
+        return false;
+    }
+    *place = waiter.outer;
+    place = &signals.waiters;
     while (*place != &waiter) {
         place = &(*place)->next;
     }
     *place = waiter.next;
+    return true;
+}
+
+void end_wait(RankSignals& signals, SignalWaiter& waiter) {
+    const int error = errno;
+    if (remove_waiter(signals, waiter)) {
+        take_back(signals, waiter);
+        give_back(signals, own_signals.mask.load(std::memory_order_relaxed));
+    }
+    errno = error;
 }
 
 // A wait of sigwait and its kin.
 class Taking {
   public:
     Taking(RankSignals& signals, Mask mask) : signals_(signals) {
-        waiter_.thread = own_thread();
         waiter_.mask = mask;
         waiter_.takes = true;
         add_waiter(signals, waiter_);
     }
-    ~Taking() {
-        const int error = errno;
-        remove_waiter(signals_, waiter_);
-        take_back();
-        errno = error;
-    }
+    ~Taking() { end_wait(signals_, waiter_); }
     Taking(const Taking&) = delete;
     Taking& operator=(const Taking&) = delete;
 
-    void hear() { ++heard_; }
+    void hear() { ++waiter_.heard; }
 
   private:
-    // Takes what has been sent to this thread since, only to have it look, or as it waited.
-    void take_back() {
-        const sigset_t set = set_of(waiter_.mask);
-        constexpr timespec at_once{};
-        siginfo_t information{};
-        while (heard_ < waiter_.told && sigtimedwait(&set, &information, &at_once) > 0) {
-            if (take_passed(information) == Passed::to_wake) {
-                ++heard_;
-            } else {
-                const Held held(signals_);
-                put_in_queue(signals_, information);
-            }
-        }
-    }
-
     RankSignals& signals_;
     SignalWaiter waiter_{};
-    std::uint32_t heard_ = 0;
 };
+
+// False: the calling thread is none that takes signals.
+bool remove_thread(RankSignals& signals) {
+    const Held held(signals);
+    SignalThread** place = &signals.threads;
+    while (*place != nullptr && *place != &own_signals) {
+        place = &(*place)->next;
+    }
+    if (*place == nullptr) {
+        return false;
+    }
+    *place = own_signals.next;
+    return true;
+}
+
+// A kernel thread of the rank's program begins.
+void note_beginning() {
+    if (RankSignals* signals = signals_of_thread_caller()) {
+        add_thread(*signals, mask_of_thread());
+    }
+}
+
+// It ends: what has been sent to it for the rank, and hasn't come, is for another thread.
+void note_end() {
+    RankSignals* signals = signals_of_thread_caller();
+    if (signals == nullptr) {
+        return;
+    }
+    if (remove_thread(*signals)) {
+        give_back(*signals, ~Mask{0});
+    }
+}
 
 } // namespace
 
 pid_t first_thread(std::uint32_t rank) {
-    return thread_signals().first[rank].number.load(std::memory_order_acquire);
+    return thread_signals().first[rank].load(std::memory_order_acquire);
 }
 
-bool offer_to_threads(std::uint32_t rank, RankSignals& signals, const siginfo_t& information) {
+void note_come() {
+    ++own_signals.taken;
+}
+
+bool offer_to_threads(RankSignals& signals, const siginfo_t& information) {
+    thread_signals().has_kept.store(true, std::memory_order_seq_cst); // before it looks at masks
     if (SignalWaiter* waiter = find_waiter(signals, information.si_signo)) {
         return give_to_waiter(*waiter, signals, information);
     }
-    const pid_t other = find_other_thread(rank, information.si_signo);
-    return other != 0 && pass_on(other, Passed::to_rank, information);
+    SignalThread* thread = find_thread(signals, information.si_signo);
+    return thread != nullptr && pass_to(*thread, information);
 }
 
 bool post_to_rank(std::uint32_t rank, const siginfo_t& information) {
@@ -149,23 +260,19 @@ bool post_to_rank(std::uint32_t rank, const siginfo_t& information) {
         return true;
     }
     const int number = information.si_signo;
-    const pid_t own = own_thread();
-    const bool own_takes = rank_of_thread() == rank && own != first_thread(rank) &&
+    const bool own_takes = rank_of_thread() == rank && own_thread() != first_thread(rank) &&
                            (mask_of_thread() & bit(number)) == 0;
     thread_signals().has_kept.store(true, std::memory_order_seq_cst); // before it looks at masks
     const Held held(*signals);
     if (SignalWaiter* waiter = find_waiter(*signals, number)) {
         return give_to_waiter(*waiter, *signals, information);
     }
-    const pid_t first = first_thread(rank);
-    const bool first_takes =
-        first != 0 && (signals->first_mask.load(std::memory_order_seq_cst) & bit(number)) == 0;
-    const pid_t receiver = first_takes ? first : own_takes ? own : find_other_thread(rank, number);
-    if (receiver != 0) {
-        return pass_on(receiver, Passed::to_rank, information);
+    SignalThread* receiver = find_thread(*signals, number);
+    if (own_takes && (receiver == nullptr || receiver->number != first_thread(rank))) {
+        receiver = &own_signals;
     }
-    put_in_queue(*signals, information);
-    return true;
+    return receiver != nullptr ? pass_to(*receiver, information)
+                               : put_in_queue(*signals, information);
 }
 
 void take_pending(RankSignals& signals, Mask let_through) {
@@ -185,23 +292,35 @@ void take_pending(RankSignals& signals, Mask let_through) {
         if (!take_from_queue(signals, let_through, information)) {
             return;
         }
-        pass_on(own_thread(), Passed::to_rank, information);
+        const Held held(signals);
+        if (!pass_to(own_signals, information)) { // the user has too many pending
+            put_in_queue(signals, information);
+            return;
+        }
     }
 }
 
 void prepare_thread_signals(std::uint32_t ranks, bool fibres, void (*watch)(int number)) {
     thread_signals().fibres = fibres;
     thread_signals().watch = watch;
-    thread_signals().first = std::make_unique<FirstThread[]>(ranks);
+    thread_signals().first = std::make_unique<std::atomic<pid_t>[]>(ranks);
+    warren_image_watch_threads(note_beginning, note_end);
 }
 
-void note_signal_thread(std::uint32_t rank, warren_image* image, const sigset_t& blocked) {
-    if (RankSignals* signals = signals_of_rank(rank)) {
-        signals->first_mask.store(mask_of(blocked), std::memory_order_seq_cst);
+void note_signal_thread(std::uint32_t rank, const sigset_t& blocked) {
+    RankSignals* signals = signals_of_rank(rank);
+    if (signals != nullptr && !thread_signals().fibres) {
+        thread_signals().first[rank].store(own_thread(), std::memory_order_release);
+        add_thread(*signals, mask_of(blocked));
     }
-    FirstThread& first = thread_signals().first[rank];
-    first.image.store(image, std::memory_order_release);
-    first.number.store(thread_signals().fibres ? 0 : own_thread(), std::memory_order_release);
+}
+
+void end_signal_thread(std::uint32_t rank) {
+    RankSignals* signals = signals_of_rank(rank);
+    if (signals != nullptr) {
+        thread_signals().first[rank].store(0, std::memory_order_release);
+        remove_thread(*signals);
+    }
 }
 
 RankSignals* signals_of_thread_caller() {
@@ -209,15 +328,14 @@ RankSignals* signals_of_thread_caller() {
                                                             : signals_of_rank(rank_of_thread());
 }
 
-Mask noted_mask(std::uint32_t rank) {
-    RankSignals* signals = signals_of_rank(rank);
-    return signals != nullptr ? signals->first_mask.load(std::memory_order_relaxed) : 0;
+Mask noted_mask() {
+    return own_signals.mask.load(std::memory_order_relaxed);
 }
 
-void restore_noted_mask(std::uint32_t rank, Mask mask) {
-    RankSignals* signals = signals_of_rank(rank);
-    if (signals != nullptr && first_thread(rank) == own_thread() &&
-        signals->first_mask.exchange(mask, std::memory_order_seq_cst) != mask) {
+void note_mask(Mask mask) {
+    RankSignals* signals = signals_of_thread_caller();
+    const Mask before = own_signals.mask.exchange(mask, std::memory_order_seq_cst);
+    if (signals != nullptr && (before & ~mask) != 0) {
         take_pending(*signals, ~mask); // comes when the handler has returned
     }
 }
@@ -230,8 +348,9 @@ int set_mask_of_thread(int how, const sigset_t* set, sigset_t* former) {
     const int error = pthread_sigmask(how, set, former);
     if (signals != nullptr && error == 0) {
         const Mask now = mask_of_thread();
-        if (first_thread(rank_of_thread()) == own_thread()) {
-            signals->first_mask.store(now, std::memory_order_seq_cst);
+        const Mask before = own_signals.mask.exchange(now, std::memory_order_seq_cst);
+        if ((now & ~before) != 0) {
+            give_back(*signals, now & ~before);
         }
         take_pending(*signals, ~now);
     }
@@ -256,7 +375,6 @@ int list_pending_of_thread(sigset_t* set) {
 LetThrough::LetThrough(const sigset_t* mask)
     : signals_(mask != nullptr ? signals_of_thread_caller() : nullptr) {
     if (signals_ != nullptr) {
-        waiter_.thread = own_thread();
         waiter_.mask = ~mask_of(*mask);
         add_waiter(*signals_, waiter_);
         take_pending(*signals_, waiter_.mask & mask_of_thread());
@@ -265,9 +383,18 @@ LetThrough::LetThrough(const sigset_t* mask)
 
 LetThrough::~LetThrough() {
     if (signals_ != nullptr) {
-        const int error = errno;
-        remove_waiter(*signals_, waiter_);
-        errno = error;
+        end_wait(*signals_, waiter_);
+    }
+}
+
+void leave_waits() {
+    while (own_waits != nullptr) {
+        RankSignals* signals = signals_of_thread_caller();
+        if (signals == nullptr) { // in a child of fork
+            own_waits = nullptr;
+            return;
+        }
+        end_wait(*signals, *own_waits);
     }
 }
 
@@ -281,6 +408,7 @@ int await_in_thread(RankSignals& signals, const sigset_t& set, siginfo_t& inform
     Taking taking(signals, mask);
     while (true) {
         if (take_from_queue(signals, mask, information)) {
+            note_taken(information);
             return information.si_signo;
         }
         const std::uint64_t now = end_ns != UINT64_MAX ? monotonic_ns() : 0;
@@ -297,9 +425,11 @@ int await_in_thread(RankSignals& signals, const sigset_t& set, siginfo_t& inform
             return -1;
         }
         const Passed passed = take_passed(information);
+        own_signals.taken += passed == Passed::to_rank ? 1 : 0;
         if (passed == Passed::to_wake) {
             taking.hear();
         } else if (passed != Passed::none || is_for_caller(information)) {
+            note_taken(information);
             return number;
         }
     }

@@ -16,12 +16,12 @@
 
 namespace warren::launch {
 
-// The signal goes to a thread of this rank that is a thread, or is pending for it. False: too many
-// are queued for that thread.
+// The signal goes to a thread of this rank that is a thread, or is pending for it. False, and
+// errno: too many are queued.
 bool post_to_rank(std::uint32_t rank, const siginfo_t& information);
 // The fibre rank has the signal blocked: another thread of its program gets it. False: none takes
 // it. The caller holds the rank's signals.
-bool offer_to_threads(std::uint32_t rank, RankSignals& signals, const siginfo_t& information);
+bool offer_to_threads(RankSignals& signals, const siginfo_t& information);
 // The kernel's number of the first thread of a rank that is a thread.
 pid_t first_thread(std::uint32_t rank);
 // The signals that the calling thread lets through now are pending no longer.
@@ -30,12 +30,17 @@ void take_pending(RankSignals& signals, Mask let_through);
 // Once, before there are other threads. `watch`: has the dispatcher get a signal of which no rank
 // has changed the action.
 void prepare_thread_signals(std::uint32_t ranks, bool fibres, void (*watch)(int number));
-// The calling thread is the rank's first.
-void note_signal_thread(std::uint32_t rank, warren_image* image, const sigset_t& blocked);
+// The calling thread is the rank's first. Others that are no fibres are noted when they begin.
+void note_signal_thread(std::uint32_t rank, const sigset_t& blocked);
+// It gets none any more: the rank has ended.
+void end_signal_thread(std::uint32_t rank);
 
-// A handler that returns changes nothing of the mask of its thread.
-Mask noted_mask(std::uint32_t rank);
-void restore_noted_mask(std::uint32_t rank, Mask mask);
+// The program has these signals blocked in the calling thread, which is no fibre. The dispatcher
+// notes it when a handler begins, and when it has returned.
+Mask noted_mask();
+void note_mask(Mask mask);
+// A signal that has been passed on to the calling thread, for its rank, has come.
+void note_come();
 
 // pthread_sigmask and sigpending of a thread that is no fibre.
 int set_mask_of_thread(int how, const sigset_t* set, sigset_t* former);
@@ -56,6 +61,9 @@ class LetThrough {
     RankSignals* const signals_;
     SignalWaiter waiter_{};
 };
+
+// The calling thread jumps out of a handler, and out of the wait that this has interrupted.
+void leave_waits();
 
 // sigtimedwait for such a thread; UINT64_MAX: without limit.
 int await_in_thread(RankSignals& signals, const sigset_t& set, siginfo_t& information,

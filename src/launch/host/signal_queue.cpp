@@ -1,0 +1,107 @@
+#include "launch/host/signal_queue.hpp"
+
+#include <algorithm>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+namespace warren::launch {
+
+namespace {
+
+bool is_timers(const siginfo_t& one) {
+    return one.si_code == SI_TIMER;
+}
+
+// Of a standard signal only one is pending, but each timer has its own.
+bool is_same(const siginfo_t& one, const siginfo_t& other) {
+    if (one.si_signo != other.si_signo) {
+        return false;
+    }
+    if (is_timers(one) || is_timers(other)) {
+        return is_timers(one) && is_timers(other) && one.si_timerid == other.si_timerid;
+    }
+    return one.si_signo < __SIGRTMIN;
+}
+
+// Standard signals and timers' are few, and none gets lost in a process either.
+bool is_limited(const siginfo_t& one) {
+    return one.si_signo >= __SIGRTMIN && !is_timers(one);
+}
+
+} // namespace
+
+bool SignalQueue::is_there(const siginfo_t& information) {
+    const siginfo_t* const first = all() + begin_;
+    return counts_[information.si_signo] != 0 &&
+           (information.si_signo < __SIGRTMIN || is_timers(information)) &&
+           std::any_of(first, first + size_,
+                       [&](const siginfo_t& one) { return is_same(one, information); });
+}
+
+bool SignalQueue::make_room() {
+    if (begin_ + size_ < room()) {
+        return true;
+    }
+    siginfo_t* const from = all();
+    if (begin_ >= room() / 2) {
+        std::copy(from + begin_, from + begin_ + size_, from);
+        begin_ = 0;
+        return true;
+    }
+    const std::uint32_t room_wanted = 2 * room();
+    void* memory = mmap(nullptr, room_wanted * sizeof(siginfo_t), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        return false;
+    }
+    auto* const to = static_cast<siginfo_t*>(memory);
+    std::copy(from + begin_, from + begin_ + size_, to);
+    if (more_ != nullptr) {
+        munmap(more_, room_ * sizeof(siginfo_t));
+    }
+    more_ = to;
+    room_ = room_wanted;
+    begin_ = 0;
+    return true;
+}
+
+bool SignalQueue::put(const siginfo_t& information) {
+    if (is_there(information)) {
+        return true;
+    }
+    rlimit limit{};
+    if (is_limited(information) && getrlimit(RLIMIT_SIGPENDING, &limit) == 0 &&
+        size_ >= limit.rlim_cur) {
+        // Of those that kill() has sent, a process knows then only that there are some.
+        return information.si_code == SI_USER && counts_[information.si_signo] != 0;
+    }
+    if (!make_room()) {
+        return false;
+    }
+    all()[begin_ + size_] = information;
+    ++size_;
+    ++counts_[information.si_signo];
+    numbers_ |= bit(information.si_signo);
+    return true;
+}
+
+bool SignalQueue::take(Mask mask, siginfo_t& taken) {
+    const Mask wanted = numbers_ & mask;
+    if (wanted == 0) {
+        return false;
+    }
+    const int number = __builtin_ctzll(wanted) + 1;
+    siginfo_t* const first = all() + begin_;
+    siginfo_t* const found = std::find_if(
+        first, first + size_, [&](const siginfo_t& one) { return one.si_signo == number; });
+    taken = *found;
+    std::copy_backward(first, found, found + 1);
+    ++begin_;
+    --size_;
+    if (--counts_[number] == 0) {
+        numbers_ &= ~bit(number);
+    }
+    return true;
+}
+
+} // namespace warren::launch

@@ -363,6 +363,25 @@ pid_t rank_waits_with_usage(int* status, int options, rusage* usage) {
     return rank_waits_for(-1, status, options, usage);
 }
 
+bool is_end(const siginfo_t& information) {
+    return information.si_code == CLD_EXITED || information.si_code == CLD_KILLED ||
+           information.si_code == CLD_DUMPED;
+}
+
+// waitid once; -1, a child, or 0: none has something to say.
+pid_t waits_once_by_kind(Children& own, const Wanted& wanted, siginfo_t& its, int options) {
+    const pid_t said = look_for(own, wanted, (options & WNOHANG) == 0, [&](pid_t one, int more) {
+        its.si_pid = 0;
+        const int error =
+            waitid(one == -1 ? P_ALL : P_PID, static_cast<id_t>(one), &its, options | more);
+        return error != 0 ? -1 : its.si_pid;
+    });
+    if (said > 0 && (options & WNOWAIT) == 0 && is_end(its)) {
+        remove(own, said, its.si_code, its.si_status);
+    }
+    return said;
+}
+
 int rank_waits_by_kind(idtype_t kind, id_t id, siginfo_t* information, int options) {
     Children* own = children_of_caller();
     const auto number = static_cast<pid_t>(id);
@@ -374,15 +393,13 @@ int rank_waits_by_kind(idtype_t kind, id_t id, siginfo_t* information, int optio
                           : kind == P_PID ? Wanted{.child = number}
                                           : Wanted{.group = number != 0 ? number : getpgrp()};
     siginfo_t its{};
-    const pid_t said = look_for(*own, wanted, (options & WNOHANG) == 0, [&](pid_t one, int more) {
-        its.si_pid = 0;
-        const int error =
-            waitid(one == -1 ? P_ALL : P_PID, static_cast<id_t>(one), &its, options | more);
-        return error != 0 ? -1 : its.si_pid;
-    });
-    if (said > 0 && (options & WNOWAIT) == 0 &&
-        (its.si_code == CLD_EXITED || its.si_code == CLD_KILLED || its.si_code == CLD_DUMPED)) {
-        remove(*own, said, its.si_code, its.si_status);
+    pid_t said = waits_once_by_kind(*own, wanted, its, options);
+    while (said > 0 && is_end(its) && has_passing_children(rank_of_thread())) {
+        if ((options & WNOWAIT) != 0) { // nobody waits for it later either
+            waits_once_for(said, nullptr, WNOHANG, nullptr);
+        }
+        its = {};
+        said = waits_once_by_kind(*own, wanted, its, options);
     }
     if (information != nullptr) {
         *information = its;

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <csignal>
 #include <pthread.h>
+#include <sched.h>
 #include <spawn.h>
 #include <unistd.h>
 
@@ -28,6 +29,47 @@ pid_t make_child() {
         warren_image_take_streams();
     }
     return note_child(child);
+}
+
+// fork without handlers, for signal handlers.
+pid_t make_plain_child() {
+    begin_child();
+    const pid_t child = _Fork();
+    if (child == 0 && fibres()) {
+        warren_image_take_streams();
+    }
+    return note_child(child);
+}
+
+// A clone runs the program's function with its argument.
+struct Cloned {
+    int (*function)(void*);
+    void* argument;
+    bool takes_streams;
+};
+
+int run_cloned(void* given) {
+    const Cloned cloned = *static_cast<const Cloned*>(given);
+    if (cloned.takes_streams) {
+        warren_image_take_streams();
+    }
+    return cloned.function(cloned.argument);
+}
+
+// clone, which the C library declares with any arguments. In its parent's memory the child may come
+// to its function after this has returned: it then gets the program's function itself.
+int make_cloned_child(int (*function)(void*), void* stack, int flags, void* argument,
+                      pid_t* parents, void* thread_pointer, pid_t* childs) {
+    const bool is_thread = (flags & CLONE_THREAD) != 0;
+    const bool has_own_memory = (flags & CLONE_VM) == 0;
+    Cloned cloned{function, argument, has_own_memory && fibres()};
+    if (!is_thread) {
+        begin_child();
+    }
+    const pid_t child =
+        has_own_memory ? clone(run_cloned, stack, flags, &cloned, parents, thread_pointer, childs)
+                       : clone(function, stack, flags, argument, parents, thread_pointer, childs);
+    return is_thread ? child : note_child(child);
 }
 
 void note_child_of_terminal(pid_t pid) {
@@ -167,6 +209,9 @@ std::span<const warren_image_binding> made_child_bindings() {
     static const warren_image_binding bindings[] = {
         {"fork", reinterpret_cast<void*>(&make_child)},
         {"__fork", reinterpret_cast<void*>(&make_child)},
+        {"_Fork", reinterpret_cast<void*>(&make_plain_child)},
+        {"clone", reinterpret_cast<void*>(&make_cloned_child)},
+        {"__clone", reinterpret_cast<void*>(&make_cloned_child)},
         {"posix_spawn", reinterpret_cast<void*>(&spawn)},
         {"posix_spawnp", reinterpret_cast<void*>(&spawn_found)},
     };

@@ -14,7 +14,7 @@ namespace warren::launch {
 // Once, before there are other threads.
 void prepare_owners(std::uint32_t ranks);
 
-// Of a rank's alarm, which it always has.
+// A rank's alarm has an owner from the start.
 sigval tag_of_alarm(std::uint32_t rank);
 // Makes an owner for a timer, or one for a message queue, of which equals are one. The caller has
 // signals blocked. False: there is no room.
@@ -26,7 +26,7 @@ void forget_timer(std::uint32_t rank, timer_t timer);
 // The rank has ended: its timers are deleted, and signals that come yet are dropped.
 void end_owners(std::uint32_t rank);
 
-// Of signals that are to be dropped: their rank has ended, or they are overruns.
+// Signals of nobody are to be dropped: their rank has ended, or they are overruns.
 inline constexpr std::uint32_t nobody = UINT32_MAX - 1;
 // The rank to which a signal from the kernel belongs that a timer or a message queue of a rank's
 // has caused, which gets the number that its program expects; no_rank: none. In signal handlers.
@@ -34,8 +34,8 @@ std::uint32_t owner_of_signal(siginfo_t& information);
 // The program gets this signal now, or never: it has the program's value, and further ones may
 // come. In signal handlers.
 void note_taken(siginfo_t& information);
-// Of the last signal of a timer that the program has got; -1: it is no timer of the rank's. In
-// signal handlers.
+// The last signal of a timer that the program has got had these; -1: it is no timer of the rank's.
+// In signal handlers.
 int overruns_of(std::uint32_t rank, timer_t timer);
 
 } // namespace warren::launch

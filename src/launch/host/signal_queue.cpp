@@ -12,7 +12,7 @@ bool is_timers(const siginfo_t& one) {
     return one.si_code == SI_TIMER;
 }
 
-// Of a standard signal only one is pending, but each timer has its own.
+// A standard signal is pending once, but each timer has its own.
 bool is_same(const siginfo_t& one, const siginfo_t& other) {
     if (one.si_signo != other.si_signo) {
         return false;
@@ -72,7 +72,7 @@ bool SignalQueue::put(const siginfo_t& information) {
     rlimit limit{};
     if (is_limited(information) && getrlimit(RLIMIT_SIGPENDING, &limit) == 0 &&
         size_ >= limit.rlim_cur) {
-        // Of those that kill() has sent, a process knows then only that there are some.
+        // A process knows then only that there are some of those that kill() has sent.
         return information.si_code == SI_USER && counts_[information.si_signo] != 0;
     }
     if (!make_room()) {

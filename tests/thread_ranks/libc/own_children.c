@@ -383,47 +383,6 @@ static void stops(void) {
     set_default(SIGCHLD, 0);
 }
 
-static int is_there(pid_t child) {
-    for (int look = 0; look < 2000; ++look) {
-        if (kill(child, 0) != 0 && errno == ESRCH) {
-            return 0;
-        }
-        usleep(1000);
-    }
-    return 1;
-}
-
-/* Odd ranks' children leave nothing behind. */
-static void children_that_nobody_waits_for(void) {
-    const int odd = world_rank % 2;
-    for (int how = 0; how < 3; ++how) {
-        together();
-        calls = 0;
-        if (odd && how == 0) {
-            signal(SIGCHLD, SIG_IGN);
-        } else if (odd && how == 1) {
-            set_default(SIGCHLD, SA_NOCLDWAIT);
-        } else if (odd) {
-            handle(SIGCHLD, note, SA_RESTART | SA_NOCLDWAIT);
-        }
-        together();
-        const pid_t child = make_child(9, 1000);
-        if (odd) {
-            expect(!is_there(child));
-            expect(calls == (how == 2 ? 1 : 0));
-            const pid_t other = make_child(9, 3000);
-            errno = 0;
-            expect(waitpid(how == 1 ? other : -1, NULL, 0) == -1 && errno == ECHILD);
-        } else {
-            int status = 0;
-            expect(waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 9);
-        }
-        together();
-        set_default(SIGCHLD, 0);
-    }
-    together();
-}
-
 static int open_pidfd(pid_t child) {
     return (int)syscall(SYS_pidfd_open, child, 0);
 }
@@ -543,7 +502,6 @@ int main(int argc, char** argv) {
     blocked_signals_of_ends();
     threads_that_wait_for_ends();
     stops();
-    children_that_nobody_waits_for();
     descriptors_of_children();
     pipes();
     commands();

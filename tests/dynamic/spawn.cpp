@@ -1,6 +1,7 @@
 // Worlds that ranks spawn: what they are told, messages between them, communicators of both, their
 // end. The program is its own child: the first argument says which part the child plays.
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
@@ -202,7 +203,7 @@ void several_commands() {
     MPI_Info_create(&infos[1]);
     MPI_Info_set(infos[0], "wdir", "/");
     MPI_Info_set(infos[1], "env", "DYNAMIC_ONE=1\nDYNAMIC_TWO=a=b");
-    MPI_Info_set(infos[1], "host", "localhost");
+    MPI_Info_set(infos[1], "host", "localhost:2, 127.0.0.1");
     MPI_Comm children;
     MPI_Comm_spawn_multiple(2, commands, arguments, processes, infos, 0, MPI_COMM_WORLD, &children,
                             MPI_ERRCODES_IGNORE);
@@ -238,16 +239,40 @@ void refused() {
     // A program that never comes to MPI.
     code = MPI_Comm_spawn("true", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, comm, &children, codes);
     EXPECT(class_of(code) == MPI_ERR_SPAWN);
-    MPI_Info info;
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "host", "nowhere.example");
-    code = MPI_Comm_spawn(program.c_str(), MPI_ARGV_NULL, 1, info, 0, comm, &children, codes);
-    EXPECT(class_of(code) == MPI_ERR_SPAWN);
-    MPI_Info_free(&info);
     code =
         MPI_Comm_spawn(program.c_str(), MPI_ARGV_NULL, 0, MPI_INFO_NULL, 0, comm, &children, codes);
     EXPECT(class_of(code) == MPI_ERR_SPAWN);
     MPI_Comm_free(&comm);
+}
+
+// Only this node can be asked for, whichever key does it.
+void refused_hosts() {
+    char file[] = "/tmp/dynamic_hosts_XXXXXX";
+    if (rank_in(MPI_COMM_WORLD) == 0) {
+        const int descriptor = mkstemp(file);
+        EXPECT(dprintf(descriptor, "# hosts\n\nlocalhost slots=2\nnowhere.example 3\n") > 0);
+        close(descriptor);
+    }
+    const char* const wanted[][2] = {{"host", "nowhere.example"},
+                                     {"host", "localhost,nowhere.example:2"},
+                                     {"hosts", "localhost nowhere.example"},
+                                     {"hostfile", file},
+                                     {"hostfile", "/nowhere/at/all"}};
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    for (const char* const* one : wanted) {
+        MPI_Comm children;
+        MPI_Info info;
+        MPI_Info_create(&info);
+        MPI_Info_set(info, one[0], one[1]);
+        const int code = MPI_Comm_spawn(program.c_str(), MPI_ARGV_NULL, 1, info, 0, comm, &children,
+                                        MPI_ERRCODES_IGNORE);
+        EXPECT(class_of(code) == MPI_ERR_SPAWN);
+        MPI_Info_free(&info);
+    }
+    MPI_Comm_free(&comm);
+    unlink(file);
 }
 
 // The children's end is not that of their parents, once they are disconnected.
@@ -344,6 +369,7 @@ int main(int argc, char** argv) {
         several_commands();
         strangers();
         refused();
+        refused_hosts();
         ends_apart();
     }
     MPI_Finalize();

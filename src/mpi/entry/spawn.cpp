@@ -1,7 +1,10 @@
 // Process creation (MPI chapter 11.3).
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -40,6 +43,64 @@ bool is_this_node(std::string_view host) {
     const std::string_view own = system.nodename;
     return host == "localhost" || host == "127.0.0.1" || host == own ||
            host == own.substr(0, own.find('.'));
+}
+
+Error check_host(const char* key, const std::string& host) {
+    return is_this_node(host)
+               ? Error{}
+               : fail(MPI_ERR_SPAWN,
+                      "the info key %s names \"%.80s\": processes are spawned on the node of the "
+                      "root only",
+                      key, host.c_str());
+}
+
+// Names with commas or spaces between them.
+Error check_list_of_hosts(const comm::Info& info, const char* key) {
+    const std::string* const hosts = info.find(key);
+    constexpr const char* between = ", ";
+    std::size_t begin = hosts != nullptr ? hosts->find_first_not_of(between) : std::string::npos;
+    while (begin != std::string::npos) {
+        const std::size_t end = hosts->find_first_of(between, begin);
+        if (Error error = check_host(key, hosts->substr(begin, end - begin))) {
+            return error;
+        }
+        begin = hosts->find_first_not_of(between, end);
+    }
+    return {};
+}
+
+// A line for each host, which is its first word.
+Error check_file_of_hosts(const comm::Info& info) {
+    const std::string* const path = info.find("hostfile");
+    if (path == nullptr) {
+        return {};
+    }
+    std::FILE* const file = std::fopen(path->c_str(), "re");
+    if (file == nullptr) {
+        return fail(MPI_ERR_SPAWN, "the info key hostfile names \"%.80s\": %s", path->c_str(),
+                    std::strerror(errno));
+    }
+    Error error;
+    char* line = nullptr;
+    std::size_t room = 0;
+    while (!error && getline(&line, &room, file) >= 0) {
+        const std::string_view text = line;
+        constexpr const char* blank = " \t\r\n";
+        const std::size_t begin = std::min(text.find_first_not_of(blank), text.size());
+        const std::string host(text.substr(begin, text.find_first_of(blank, begin) - begin));
+        if (!host.empty() && host.front() != '#') {
+            error = check_host("hostfile", host);
+        }
+    }
+    std::free(line);
+    std::fclose(file);
+    return error;
+}
+
+Error check_hosts(const comm::Info& info) {
+    Error error = check_list_of_hosts(info, "host");
+    error = error ? error : check_list_of_hosts(info, "hosts");
+    return error ? error : check_file_of_hosts(info);
 }
 
 // Settings NAME=VALUE, one a line.
@@ -88,11 +149,8 @@ Error add_info(const comm::Info& info, std::vector<std::string>& words) {
     if (const std::string* arch = info.find("arch")) {
         words.insert(words.end(), {"-arch", *arch});
     }
-    if (const std::string* host = info.find("host"); host != nullptr && !is_this_node(*host)) {
-        return fail(MPI_ERR_SPAWN,
-                    "the info key host is \"%.80s\": processes are spawned on the "
-                    "node of the root only",
-                    host->c_str());
+    if (Error error = check_hosts(info)) {
+        return error;
     }
     const std::string* settings = info.find("env");
     return settings != nullptr ? add_environment(*settings, words) : Error{};

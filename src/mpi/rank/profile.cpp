@@ -23,6 +23,8 @@ void note(profile::Moment& moment) {
 // Calls of this thread with a pattern that are under way: other threads of the rank may wait for
 // messages meanwhile.
 constinit thread_local std::uint32_t collectives = 0;
+// Ticks that this thread has waited.
+constinit thread_local std::uint64_t waited_ticks = 0;
 
 } // namespace
 
@@ -69,10 +71,17 @@ Profile::~Profile() {
     }
 }
 
-void Profile::begin(std::uint32_t procedure, Call& call) const {
-    // For end(): the rows of many ranks push each other out of a processor's cache.
-    __builtin_prefetch(&record_->rows[place_of(profile::key_of(RowKind::call, procedure, 0))], 1);
-    call = {.begin = fibre::ticks(), .bytes = 0, .tag = 0, .collective = false, .waits = false};
+void Profile::begin(std::uint32_t procedure, Call& call) {
+    call = {.begin = 0,
+            .waited = waited_ticks,
+            .row = find_row(RowKind::call, procedure, 0),
+            .bytes = 0,
+            .tag = 0,
+            .collective = false,
+            .waits = false};
+    if (call.row != nullptr && profile::Sampling(call.row->bytes.read()).times_next()) {
+        call.begin = fibre::ticks();
+    }
 }
 
 LastArrival& Profile::last_arrival(std::uint64_t tag) const {
@@ -85,6 +94,9 @@ void Profile::begin_collective(Call& call, Pattern pattern, bool is_root, std::u
                                std::uint32_t context, std::uint32_t number) {
     call.collective = true;
     call.bytes = bytes;
+    if (call.begin == 0) { // these are all timed
+        call.begin = fibre::ticks();
+    }
     if (pattern == Pattern::none) {
         return;
     }
@@ -98,8 +110,8 @@ void Profile::begin_collective(Call& call, Pattern pattern, bool is_root, std::u
 }
 
 void Profile::end(std::uint32_t procedure, const Call& call) {
-    const std::uint64_t now = fibre::ticks();
-    add(RowKind::call, procedure, 0, now - call.begin);
+    const std::uint64_t now = call.begin != 0 ? fibre::ticks() : 0;
+    count_call(call, now);
     if (call.collective) {
         add(RowKind::collective, procedure, profile::size_class(call.bytes), now - call.begin,
             call.bytes);
@@ -119,8 +131,38 @@ void Profile::end(std::uint32_t procedure, const Call& call) {
     }
 }
 
+// The wait of a call that is not timed is known; timed calls tell the rest.
+void Profile::count_call(const Call& call, std::uint64_t now) {
+    if (call.row == nullptr) {
+        record_->left_out.add(1);
+        return;
+    }
+    const std::uint64_t waited = waited_ticks - call.waited;
+    Row& row = *call.row;
+    row.calls.add(1);
+    if (call.collective) {
+        row.ticks.add(now - call.begin);
+        return;
+    }
+    profile::Sampling sampling(row.bytes.read());
+    if (call.begin == 0) {
+        row.ticks.add(waited);
+        sampling.skip();
+    } else {
+        const std::uint64_t own = now - call.begin - std::min(waited, now - call.begin);
+        row.ticks.add(waited + own * sampling.weight());
+        constexpr std::uint64_t multiplier = 6364136223846793005; // Knuth's, modulo 2^64
+        random_ = random_ * multiplier + 1;
+        sampling.timed(own, random_ >> 32);
+    }
+    row.bytes.add(sampling.word() - row.bytes.read());
+}
+
 void Profile::waited(std::uint32_t procedure, std::uint32_t peer, std::uint64_t since,
                      std::uint64_t ticks) {
+    recent_rows_.fetch();
+    recent_pairs_.fetch();
+    waited_ticks += ticks;
     if (collectives != 0) {
         return; // end() says for whom
     }
@@ -137,7 +179,9 @@ void Profile::sent(std::uint32_t to, std::uint32_t context, std::uint64_t bytes)
     if ((context & of_library) != 0) {
         record_->of_operations.add(bytes);
     } else if (to < ranks_) { // else to another world
-        record_->pairs()[columns_.of(to)].messages.add(bytes);
+        profile::PairCount& pair = record_->pairs()[columns_.of(to)];
+        recent_pairs_.note(&pair);
+        pair.messages.add(bytes);
     }
 }
 
@@ -161,6 +205,7 @@ Row* Profile::find_row(RowKind kind, std::uint32_t procedure, std::uint32_t deta
         Row& row = record_->rows[at];
         const std::uint64_t its = row.key.load(relaxed);
         if (its == key) {
+            recent_rows_.note(&row);
             return &row;
         }
         if (its == 0) {

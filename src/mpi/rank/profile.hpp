@@ -9,6 +9,7 @@
 // has come earlier has waited for the last of them until then. Thread rule: under the rank's lock.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "mpi/job/segment.hpp"
@@ -28,9 +29,11 @@ class Profile {
 
     // A call that has begun; on the caller's stack.
     struct Call {
-        std::uint64_t begin; // in ticks, as all times here
-        std::uint64_t bytes; // of a collective operation, beside its pattern
-        std::uint64_t tag;   // of its last arrival; 0: none
+        std::uint64_t begin;  // in ticks, as all times here; 0: it is not timed
+        std::uint64_t waited; // by the thread, before it
+        profile::Row* row;    // null: none is left
+        std::uint64_t bytes;  // of a collective operation, beside its pattern
+        std::uint64_t tag;    // of its last arrival; 0: none
         bool collective;
         bool waits; // for the last arrival
     };
@@ -43,7 +46,7 @@ class Profile {
     bool on() const { return record_ != nullptr; }
 
     // --- By entry points; only if on().
-    void begin(std::uint32_t procedure, Call& call) const;
+    void begin(std::uint32_t procedure, Call& call);
     // After begin(). `number`: of the communicator's operations with this pattern.
     void begin_collective(Call& call, Pattern pattern, bool is_root, std::uint64_t bytes,
                           std::uint32_t context, std::uint32_t number);
@@ -70,10 +73,30 @@ class Profile {
         std::uint64_t number = 0;
     };
 
+    // Entries of the record that are used in turns. After a wait, other ranks' data has pushed them
+    // out of the cache, and a miss costs more than all else here: all are fetched at once.
+    template <typename Entry, std::size_t count>
+    struct Recent {
+        void note(Entry* used) {
+            if (entries[newest] != used) {
+                newest = (newest + 1) % count;
+                entries[newest] = used;
+            }
+        }
+        void fetch() const {
+            for (Entry* entry : entries) {
+                __builtin_prefetch(entry, 1);
+            }
+        }
+        Entry* entries[count] = {};
+        std::size_t newest = 0;
+    };
+
     static std::uint32_t place_of(std::uint64_t key);
     profile::Row* find_row(profile::RowKind kind, std::uint32_t procedure, std::uint32_t detail);
     void add(profile::RowKind kind, std::uint32_t procedure, std::uint32_t detail,
              std::uint64_t ticks, std::uint64_t bytes = 0);
+    void count_call(const Call& call, std::uint64_t now);
     profile::LastArrival& last_arrival(std::uint64_t tag) const;
 
     profile::ProfileRecord* record_ = nullptr; // null: off
@@ -81,6 +104,9 @@ class Profile {
     const std::uint32_t rank_;
     const std::uint32_t ranks_;
     const profile::Columns columns_;
+    Recent<profile::Row, 8> recent_rows_;
+    Recent<profile::PairCount, 4> recent_pairs_;
+    std::uint64_t random_ = 1;
     std::uint64_t arrivals_ = 0; // by any thread of the rank
     Arrival received_;           // the last one that had a receive
     Arrival kept_;               // …that had none

@@ -7,6 +7,7 @@
 // by the rank, under its lock; read by anybody.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -53,7 +54,39 @@ struct Row {
     std::atomic<std::uint64_t> key; // 0: free
     Count calls;
     Count ticks;
-    Count bytes; // of collective operations
+    Count bytes; // of collective operations; of a call's row: its Sampling
+};
+
+// How a procedure's calls are timed. After some short ones the processor's clock, which costs more
+// than all else, is read for one call in several, which then stands for those since the last one.
+// Distances are random: a program's own period must not choose the calls.
+class Sampling {
+  public:
+    explicit Sampling(std::uint64_t word) : word_(word) {}
+    std::uint64_t word() const { return word_; }
+
+    // Whether the call that begins is timed.
+    bool times_next() const { return left() == 0; }
+    // For how many calls a timed one stands.
+    std::uint64_t weight() const { return skipped() + 1; }
+    // (Calls that threads, or functions of the program, make at once may all be the last one.)
+    void skip() { word_ += (std::uint64_t{1} << skipped_at) - (left() != 0 ? 1 : 0); }
+    // A timed call has ended; `ticks`: without its waits.
+    void timed(std::uint64_t ticks, std::uint64_t random) {
+        const std::uint64_t shorts =
+            ticks < short_call_ticks ? std::min(word_ >> shorts_at, short_calls - 1) + 1 : 0;
+        const std::uint64_t next =
+            shorts < short_calls ? 0 : least_distance + random % random_distance;
+        word_ = shorts << shorts_at | next;
+    }
+
+  private:
+    static constexpr unsigned skipped_at = 16;
+    static constexpr unsigned shorts_at = 32;
+    std::uint64_t left() const { return word_ & 0xffff; }
+    std::uint64_t skipped() const { return word_ >> skipped_at & 0xffff; }
+
+    std::uint64_t word_; // calls left untimed, skipped ones, short ones in a row
 };
 
 // From the record's rank to the ranks of a column.
@@ -87,7 +120,9 @@ struct Columns {
     explicit Columns(std::uint32_t ranks)
         : ranks_each((ranks + columns_most - 1) / columns_most),
           count((ranks + ranks_each - 1) / ranks_each) {}
-    std::uint32_t of(std::uint32_t rank) const { return rank / ranks_each; }
+    std::uint32_t of(std::uint32_t rank) const {
+        return ranks_each == 1 ? rank : rank / ranks_each; // a division costs more than a branch
+    }
 
     std::uint32_t ranks_each;
     std::uint32_t count;

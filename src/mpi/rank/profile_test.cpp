@@ -5,6 +5,8 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/fibres/switch.hpp"
+
 namespace warren {
 namespace {
 
@@ -21,16 +23,21 @@ class ProfileTest : public testing::Test {
         ASSERT_FALSE(
             node::Segment::create({.ranks = ranks, .cores = 1, .profiled = true}, segment_));
     }
-    // How often rank 0 has waited for a rank in a procedure.
-    std::uint64_t waits(std::uint32_t procedure, std::uint32_t peer) const {
+    // Rank 0's; null: it has none.
+    const profile::Row* row(RowKind kind, std::uint32_t procedure, std::uint32_t detail = 0) const {
         const auto* record =
             reinterpret_cast<const profile::ProfileRecord*>(segment_.unit(profile::records, 0));
         for (const profile::Row& row : record->rows) {
-            if (row.key.load() == profile::key_of(RowKind::wait, procedure, peer)) {
-                return row.calls.read();
+            if (row.key.load() == profile::key_of(kind, procedure, detail)) {
+                return &row;
             }
         }
-        return 0;
+        return nullptr;
+    }
+    // How often rank 0 has waited for a rank in a procedure.
+    std::uint64_t waits(std::uint32_t procedure, std::uint32_t peer) const {
+        const profile::Row* const found = row(RowKind::wait, procedure, peer);
+        return found != nullptr ? found->calls.read() : 0;
     }
 
     static constexpr std::uint32_t ranks = 4;
@@ -83,6 +90,83 @@ TEST_F(ProfileTest, OperationWaitsForTheLastToCome) {
     own.end(barrier, call);
     other.end(barrier, late);
     EXPECT_EQ(waits(barrier, 2), 1U);
+}
+
+class ShortCalls : public ProfileTest {
+  protected:
+    // Calls until one is not timed, which has begun then.
+    void call_until_not_timed(Profile& profile, Profile::Call& call) {
+        for (profile.begin(receive, call); call.begin != 0; profile.begin(receive, call)) {
+            call.begin = fibre::ticks(); // whatever else the machine does
+            profile.end(receive, call);
+        }
+    }
+};
+
+TEST_F(ShortCalls, AreTimedNowAndThen) {
+    Profile profile(segment_, 0);
+    constexpr std::uint64_t calls = 2000;
+    std::uint64_t timed = 0;
+    for (std::uint64_t number = 0; number < calls; ++number) {
+        Profile::Call call;
+        profile.begin(receive, call);
+        timed += call.begin != 0 ? 1 : 0;
+        if (call.begin != 0) {
+            call.begin = fibre::ticks();
+        }
+        profile.end(receive, call);
+    }
+    EXPECT_EQ(row(RowKind::call, receive)->calls.read(), calls);
+    EXPECT_GT(timed, calls / 30);
+    EXPECT_LT(timed, calls / 4);
+}
+
+TEST_F(ShortCalls, WaitOfOneThatIsNotTimedCounts) {
+    Profile profile(segment_, 0);
+    Profile::Call call;
+    call_until_not_timed(profile, call);
+    const std::uint64_t before = row(RowKind::call, receive)->ticks.read();
+    profile.waited(receive, 3, 0, 1'000'000'000);
+    profile.end(receive, call);
+    EXPECT_EQ(row(RowKind::call, receive)->ticks.read(), before + 1'000'000'000);
+}
+
+TEST_F(ShortCalls, LongOneIsFollowedByTimedOnes) {
+    Profile profile(segment_, 0);
+    Profile::Call call;
+    call_until_not_timed(profile, call);
+    while (call.begin == 0) {
+        profile.end(receive, call);
+        profile.begin(receive, call);
+    }
+    call.begin -= 1'000'000;
+    profile.end(receive, call);
+    profile.begin(receive, call);
+    EXPECT_NE(call.begin, 0U);
+}
+
+TEST(Sampling, TimedCallsStandForTheOthers) {
+    profile::Sampling sampling(0);
+    constexpr std::uint64_t calls = 100'000;
+    std::uint64_t counted = 0;
+    for (std::uint64_t number = 0; number < calls; ++number) {
+        if (sampling.times_next()) {
+            counted += sampling.weight();
+            sampling.timed(100, number * number);
+        } else {
+            sampling.skip();
+        }
+    }
+    EXPECT_GT(counted, calls - 30);
+    EXPECT_LE(counted, calls);
+}
+
+TEST(Sampling, CallsAtOnceMayAllBeTheLastOne) {
+    profile::Sampling sampling(1);
+    sampling.skip();
+    sampling.skip();
+    EXPECT_TRUE(sampling.times_next());
+    EXPECT_EQ(sampling.weight(), 3U);
 }
 
 TEST(LastArrival, HasTheTimeOfTheRankItNames) {

@@ -35,8 +35,8 @@ def _kernel(name):
 
 
 # The NAS Parallel Benchmarks 3.4: whether they are Fortran, which numbers of ranks they take. The
-# standard ABI has no symbols for Fortran, so those have Warren's library between, and there is no
-# binary for a library with another ABI that has no Fortran.
+# standard ABI has no symbols for Fortran, and the peers' packages have no compiler for it, so those
+# in Fortran run on Warren only.
 _NAS = {"IS": (False, is_power_of_two), "FT": (True, is_power_of_two), "CG": (True, is_power_of_two),
         "MG": (True, is_power_of_two), "EP": (True, lambda ranks: True),
         "LU": (True, lambda ranks: True), "BT": (True, is_square), "SP": (True, is_square)}

@@ -17,32 +17,6 @@ def _wrapper(path, compiler, compile_flags, link_flags):
     return str(path)
 
 
-# What Warren's library for Fortran refers to and other libraries lack; no program here calls it.
-_LACKING = "void PMPI_Psend_init_c(void) {}\nvoid PMPI_Precv_init_c(void) {}\n"
-
-
-def _fortran(prefix, out):
-    """A Fortran compiler for the standard ABI: Warren's library for Fortran works on any C library.
-
-    A copy in a folder of its own is found beside a peer's library without Warren's coming with it,
-    and before a peer's own of that name (DT_RPATH).
-    """
-    library = prefix / "lib/libmpifort_abi.so.1"
-    modules = sorted((prefix / "lib/fortran").glob("*/mpi.mod"))
-    if not library.exists() or not modules:
-        return None
-    folder = out / "fortran"
-    folder.mkdir(exist_ok=True)
-    shutil.copy2(library.resolve(), folder / library.name)
-    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(folder / "liblacking.so")],
-                   input=_LACKING, text=True, check=True, timeout=60)
-    return _wrapper(out / "abi-fc", "gfortran",
-                    f"-I{prefix}/include -I{prefix}/include/fortran -I{modules[0].parent}",
-                    f"-L{folder} -l:{library.name} -L{prefix}/lib -l:libmpi_abi.so.1"
-                    f" -Wl,--no-as-needed -l:liblacking.so"
-                    f" -Wl,--disable-new-dtags,-rpath,{folder}")
-
-
 def compilers(kind, found, out):
     """{"cc", "cxx", "fc"}: MPI compilers for a kind of binaries; those of the standard ABI name no library's folder."""
     prefix = next(library.prefix for library in found if library.binaries == kind)
@@ -51,7 +25,9 @@ def compilers(kind, found, out):
     link = f"-L{prefix}/lib -l:libmpi_abi.so.1"
     result = {key: _wrapper(out / f"{kind}-{key}", compiler, f"-DMPI_ABI -I{prefix}/include", link)
               for key, compiler in (("cc", "cc"), ("cxx", "c++"))}
-    return {**result, "fc": _fortran(prefix, out)}
+    # The standard ABI has no symbols for Fortran, so its programs run on the library of their compiler.
+    fortran = prefix / "bin/mpifort"
+    return {**result, "fc": str(fortran) if fortran.exists() else None}
 
 
 def _run(commands, values, folder, environment=None):
@@ -76,7 +52,7 @@ def build(program, kind, tools, options):
     if program.packages:
         return _find_packaged(program, options)
     if program.fortran and not tools["fc"]:
-        return None, "needs Warren's library and modules for Fortran"
+        return None, "needs Warren's mpifort"
     tree = options.out / kind / (program.folder_name or program.base_name)
     done = tree / f"built-{program.base_name}"
     binary = Path(os.path.normpath(tree / program.folder / program.binary))

@@ -55,7 +55,7 @@ class Program:
     environment: dict = field(default_factory=dict)
     result_files: str = ""  # files in the working folder whose text belongs to the output
     kinds: tuple = ("abi", "openmpi")  # the binaries that can be made of it
-    fortran: bool = False  # needs {fc}
+    fortran: bool = False  # needs {fc}; runs on Warren only
     processes_only: bool = False  # its ranks can't be threads or fibres
     folder_name: str = ""  # where it is built, if several share it; else by the source or the name
     threads: int = 0  # OpenMP threads of each rank; 0: the program has none

@@ -188,7 +188,7 @@ static void what_a_file_says_of_itself(void) {
     MPI_Info_create(&info);
     MPI_Info_set(info, "cb_buffer_size", "65536");
     MPI_Info_set(info, "romio_ds_write", "disable");
-    MPI_Info_set(info, "romio_no_indep_rw", "true");
+    MPI_Info_set(info, "striping_factor", "4");
     MPI_File file;
     MPI_File_open(MPI_COMM_WORLD, file_name,
                   MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, info, &file);
@@ -200,7 +200,7 @@ static void what_a_file_says_of_itself(void) {
     CHECK(known && strcmp(value, "65536") == 0, "cb_buffer_size");
     MPI_Info_get(info, "romio_ds_write", MPI_MAX_INFO_VAL, value, &known);
     CHECK(known && strcmp(value, "disable") == 0, "romio_ds_write");
-    MPI_Info_get(info, "romio_no_indep_rw", MPI_MAX_INFO_VAL, value, &known);
+    MPI_Info_get(info, "striping_factor", MPI_MAX_INFO_VAL, value, &known);
     CHECK(!known, "a hint without effect is reported");
     MPI_Info_free(&info);
     int amode = 0, flag = -1, same = 0;
@@ -291,8 +291,8 @@ static void many_times(void) {
     MPI_Barrier(MPI_COMM_WORLD);
     CHECK(after <= before, "%d descriptors were open before, %d after", before, after);
     const int maps = mappings(&memory);
-    /* (Thread ranks allocate beside each other.) */
-    CHECK(maps <= maps_before + 8, "%d mappings before, %d after", maps_before, maps);
+    /* Thread ranks allocate beside each other; workers that files block get spare ones. */
+    CHECK(maps <= maps_before + 40, "%d mappings before, %d after", maps_before, maps);
 #ifndef __SANITIZE_ADDRESS__ /* it keeps what is freed */
     CHECK(memory <= memory_before + 2000 + 200 * size, "%ld kB before, %ld after", memory_before,
           memory);

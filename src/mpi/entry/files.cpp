@@ -9,6 +9,7 @@
 #include "mpi/entry/file_release.hpp"
 #include "mpi/entry/info.hpp"
 #include "mpi/entry/new_communicator.hpp"
+#include "mpi/entry/rank_state.hpp"
 #include "mpi/io/file_form.hpp"
 
 namespace warren::mpi {
@@ -19,6 +20,15 @@ io::Hints hints_of(Context& context, const comm::Info* info, io::Hints hints) {
     if (info != nullptr) {
         const std::lock_guard lock(context.process.mutex);
         hints.take(*info);
+    }
+    return hints;
+}
+
+// The hints of a file that is opened. The environment overrides the program.
+io::Hints first_hints(Context& context, const comm::Info* info) {
+    io::Hints hints = hints_of(context, info, {});
+    if (const char* path = rank_environment("ROMIO_HINTS")) {
+        hints.take_file(path);
     }
     return hints;
 }
@@ -69,7 +79,8 @@ Error file_open(Context& context, comm::Communicator& comm, const char* filename
     io::File* file =
         context.files.insert(context.messages, *own, *context.representations.find("native"));
     Error error = file != nullptr
-                      ? file->open(filename, amode, hints_of(context, info, {}))
+                      ? file->open(filename, amode, first_hints(context, info),
+                                   rank_environment("ROMIO_FSTYPE_FORCE"))
                       : io::File::agree_to_open(context.messages, *own, amode,
                                                 fail(MPI_ERR_NO_MEM, "no memory for another file"));
     if (error) {

@@ -21,6 +21,7 @@ constinit RankState no_rank_state{.bound = false};
 struct ProcessRanks {
     decltype(&warren_member_current) current;
     decltype(&warren_member_arguments) arguments;
+    decltype(&warren_member_environment) environment;
     decltype(&warren_member_flush) flush;
     decltype(&warren_member_exit) exit;
 };
@@ -39,6 +40,7 @@ const ProcessRanks* members() {
         static ProcessRanks made;
         find("warren_member_current", made.current);
         find("warren_member_arguments", made.arguments);
+        find("warren_member_environment", made.environment);
         find("warren_member_flush", made.flush);
         find("warren_member_exit", made.exit);
         // Its ranks may be fibres.
@@ -80,6 +82,12 @@ RankState& find_rank_state() {
 char** program_arguments() {
     const ProcessRanks* known = members();
     return known != nullptr && known->arguments != nullptr ? known->arguments() : nullptr;
+}
+
+const char* rank_environment(const char* name) {
+    const ProcessRanks* known = members();
+    return known != nullptr && known->environment != nullptr ? known->environment(name)
+                                                             : std::getenv(name);
 }
 
 void flush_output() {

@@ -43,6 +43,9 @@ RankState& find_rank_state();
 // process runs several. Null: it is the process's.
 char** program_arguments();
 
+// getenv for the calling thread's program.
+const char* rank_environment(const char* name);
+
 // Writes what the calling thread's program has printed, and ends its rank as _exit does.
 void flush_output();
 [[noreturn]] void exit_rank(int status);

@@ -369,7 +369,8 @@ Error File::make_plan(const Access& access, MPI_Count bytes, Error refused, bool
     AccessPlan& own = control_.rank(communicator_.rank()).plans[turn];
     own = {};
     own.refused = refused ? refused.error_class() : MPI_SUCCESS;
-    own.stageable = 1;
+    const Choice wanted = writes ? hints.staged_writes : hints.staged_reads;
+    own.stageable = wanted == Choice::always ? Stageable::always : Stageable::if_worth;
     if (!refused && bytes > 0 && !view_->empty()) {
         const ByteRange range = view_->ordered() ? view_->range(access.first, bytes) : ByteRange{};
         own.begin = range.begin;
@@ -378,12 +379,13 @@ Error File::make_plan(const Access& access, MPI_Count bytes, Error refused, bool
         own.block_bytes = view_->contiguous()
                               ? own.bytes
                               : static_cast<std::uint64_t>(std::min(view_->block_bytes(), bytes));
-        own.stageable = view_->ordered() && (!writes || medium_.readable) ? 1 : 0;
+        if (!view_->ordered() || (writes && !medium_.readable)) {
+            own.stageable = Stageable::no;
+        }
     }
-    const bool wanted = writes ? hints.stages_writes : hints.stages_reads;
-    if (!wanted || atomic_ || file_->remote() || staging_refused_ || scratch_.packed() == nullptr ||
-        scratch_.sieve() == nullptr) {
-        own.stageable = 0;
+    if (wanted == Choice::never || atomic_ || file_->remote() || staging_refused_ ||
+        scratch_.packed() == nullptr || scratch_.sieve() == nullptr) {
+        own.stageable = Stageable::no;
     }
     if (Error error = barrier()) {
         refused.drop();
@@ -393,12 +395,12 @@ Error File::make_plan(const Access& access, MPI_Count bytes, Error refused, bool
     std::uint64_t sum = 0;
     std::uint64_t spans = 0;
     std::uint64_t longest = 0;
-    bool stageable = true;
+    Stageable stageable = Stageable::always;
     int failed = MPI_SUCCESS;
     for (int rank = 0; rank < communicator_.size(); ++rank) {
         const AccessPlan& plan = control_.rank(rank).plans[turn];
         failed = failed != MPI_SUCCESS ? failed : plan.refused;
-        stageable = stageable && plan.stageable != 0;
+        stageable = std::min(stageable, plan.stageable);
         if (plan.bytes > 0) {
             all = {std::min(all.begin, plan.begin), std::max(all.end, plan.end)};
             sum += plan.bytes;
@@ -413,8 +415,10 @@ Error File::make_plan(const Access& access, MPI_Count bytes, Error refused, bool
         return fail(failed, "another rank can't take part in the access to %s", path().c_str());
     }
     // Ranges that don't interleave are each written at once.
-    staged = stageable && sum >= staged_bytes && longest < unstaged_block_bytes &&
-             all.bytes() / staged_density <= sum && spans > all.bytes();
+    const bool can =
+        stageable != Stageable::no && all.bytes() / staged_density <= sum && spans > all.bytes();
+    staged = can && (stageable == Stageable::always ||
+                     (sum >= staged_bytes && longest < unstaged_block_bytes));
     return {};
 }
 

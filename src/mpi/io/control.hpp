@@ -13,6 +13,9 @@
 
 namespace warren::io {
 
+// Whether a collective access may go through the staging area; the least of all ranks' counts.
+enum class Stageable : std::uint32_t { no, if_worth, always };
+
 // A rank's part of a collective access. The rank writes it before the call's first barrier, others
 // read it after that barrier. A rank has two, used in turn, so it may write the next one while
 // others still read this one.
@@ -21,8 +24,8 @@ struct AccessPlan {
     std::uint64_t end;
     std::uint64_t bytes;
     std::uint64_t block_bytes; // of its blocks in the file, on average
-    std::uint32_t stageable;   // it may go through the staging area
-    std::int32_t refused;      // error class: this rank can't do its part
+    Stageable stageable;
+    std::int32_t refused; // error class: this rank can't do its part
 };
 
 // A rank's result of one round of a staged access; rounds use a rank's two in turn.

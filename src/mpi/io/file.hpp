@@ -61,8 +61,9 @@ class File {
     File(const File&) = delete;
     File& operator=(const File&) = delete;
 
-    // Collective: opens the file, or fails at all ranks (opening.cpp).
-    Error open(const char* path, int amode, const Hints& hints);
+    // Collective: opens the file, or fails at all ranks (opening.cpp). `forced_kind`: see
+    // path_of_name (file_name.hpp).
+    Error open(const char* name, int amode, const Hints& hints, const char* forced_kind);
     // Collective: the first step of open(), and all of it at a rank whose arguments are `wrong`,
     // so that the others don't wait.
     static Error agree_to_open(message::Engine& engine, comm::Communicator& communicator, int amode,

@@ -13,6 +13,7 @@
 #include "base/page.hpp"
 #include "mpi/coll/collectives.hpp"
 #include "mpi/io/file.hpp"
+#include "mpi/io/file_name.hpp"
 #include "mpi/rma/heap.hpp"
 
 namespace warren::io {
@@ -63,17 +64,6 @@ std::string absolute(const char* path) {
     return path[0] == '/' || getcwd(folder.data(), folder.size()) == nullptr
                ? path
                : std::string(folder.data()) + "/" + path;
-}
-
-// Programs may say the kind of file system before the name, as ROMIO has it ("ufs:/tmp/file").
-const char* without_prefix(const char* path) {
-    for (const char* prefix :
-         {"ufs:", "nfs:", "xfs:", "lustre:", "gpfs:", "panfs:", "pvfs2:", "testfs:"}) {
-        if (std::strncmp(path, prefix, std::strlen(prefix)) == 0) {
-            return path + std::strlen(prefix);
-        }
-    }
-    return path;
 }
 
 // Opens for reading, too, what is to be written only: sieving reads. Falls back to what was asked.
@@ -254,7 +244,9 @@ void File::set_medium() {
     medium_.sieved_reads = hints.sieved_reads;
     // This node's locks do not protect bytes that other nodes or processes write to a remote file,
     // and sieving would overwrite those bytes.
-    medium_.sieved_writes = file_->remote() ? Sieving::never : hints.sieved_writes;
+    medium_.sieved_writes = file_->remote() ? Choice::never : hints.sieved_writes;
+    medium_.read_sieve = hints.read_sieve;
+    medium_.write_sieve = hints.write_sieve;
 }
 
 void File::take_hints(const Hints& wanted) {
@@ -271,8 +263,9 @@ Error File::agree_to_open(message::Engine& engine, comm::Communicator& communica
     return agree_in(engine, communicator, amode, "amode", own);
 }
 
-Error File::open(const char* name, int amode, const Hints& wanted) {
-    const char* path = without_prefix(name);
+Error File::open(const char* name, int amode, const Hints& wanted, const char* forced_kind) {
+    const char* path = nullptr;
+    Error unreachable = path_of_name(name, forced_kind, path);
     amode_ = amode;
     deletes_ = (amode & MPI_MODE_DELETE_ON_CLOSE) != 0;
     deleted_path_ = deletes_ ? absolute(path) : std::string();
@@ -280,7 +273,7 @@ Error File::open(const char* name, int amode, const Hints& wanted) {
     file_ = std::make_shared<SystemFile>();
     communicator_.set_name(std::string("file ") + path);
     // No file is made before all ranks agree to.
-    if (Error error = agree_to_open(engine_, communicator_, amode, {})) {
+    if (Error error = agree_to_open(engine_, communicator_, amode, unreachable)) {
         return error;
     }
     Error own;
@@ -365,7 +358,9 @@ Error File::close() {
 }
 
 Error File::remove(const char* name) {
-    return SystemFile::remove(without_prefix(name));
+    const char* path = nullptr;
+    Error error = path_of_name(name, nullptr, path);
+    return error ? error : SystemFile::remove(path);
 }
 
 Error File::size(MPI_Offset& bytes) const {

@@ -15,8 +15,8 @@ using Mode = RangeGuard::Mode;
 
 namespace {
 
-Error no_buffer() {
-    return fail(MPI_ERR_NO_MEM, "no memory for a buffer of %zu bytes", buffer_bytes);
+Error no_buffer(std::size_t bytes = buffer_bytes) {
+    return fail(MPI_ERR_NO_MEM, "no memory for a buffer of %zu bytes", bytes);
 }
 
 // The data, if it is one piece of memory. Only reads of the file change it.
@@ -81,22 +81,23 @@ class EachBlock {
 
 } // namespace
 
-std::byte* Scratch::get(std::unique_ptr<std::byte[]>& buffer) {
-    if (buffer == nullptr) {
-        buffer.reset(new (std::nothrow) std::byte[buffer_bytes]);
+std::byte* Scratch::Part::get(std::size_t bytes) {
+    if (bytes_ < bytes) {
+        memory_.reset(new (std::nothrow) std::byte[bytes]);
+        bytes_ = memory_ != nullptr ? bytes : 0;
     }
-    return buffer.get();
+    return memory_.get();
 }
 
 bool Transfer::sieves(Direction direction) const {
-    const Sieving chosen =
+    const Choice chosen =
         direction == Direction::read ? medium_.sieved_reads : medium_.sieved_writes;
     const MPI_Count stride_limit =
         direction == Direction::read ? sieved_read_stride : sieved_write_stride;
-    if (!view_.ordered() || !medium_.readable || chosen == Sieving::never) {
+    if (!view_.ordered() || !medium_.readable || chosen == Choice::never) {
         return false;
     }
-    return chosen == Sieving::always ||
+    return chosen == Choice::always ||
            (view_.block_bytes() < direct_block_bytes && view_.block_stride() <= stride_limit);
 }
 
@@ -236,7 +237,7 @@ Error Transfer::change_range(const std::byte* data, MPI_Count bytes, MPI_Count f
                              std::byte* sieve, MPI_Count& covered) {
     const std::uint64_t begin = view_.place(first);
     const std::uint64_t last = view_.place(first + bytes - 1) + 1;
-    const std::uint64_t end = std::min(last, begin + buffer_bytes);
+    const std::uint64_t end = std::min(last, begin + medium_.write_sieve);
     const RangeGuard guard(locks_, Mode::exclusive, begin, end);
     std::size_t got = 0;
     if (Error error = medium_.file->read(sieve, end - begin, begin, got)) {
@@ -258,9 +259,9 @@ Error Transfer::change_range(const std::byte* data, MPI_Count bytes, MPI_Count f
 
 Error Transfer::write_sieved(const std::byte* data, MPI_Count bytes, MPI_Count first,
                              MPI_Count& done) {
-    std::byte* sieve = scratch_.sieve();
+    std::byte* sieve = scratch_.sieve(medium_.write_sieve);
     if (sieve == nullptr) {
-        return no_buffer();
+        return no_buffer(medium_.write_sieve);
     }
     while (done < bytes) {
         MPI_Count covered = 0;
@@ -273,14 +274,14 @@ Error Transfer::write_sieved(const std::byte* data, MPI_Count bytes, MPI_Count f
 }
 
 Error Transfer::read_sieved(std::byte* data, MPI_Count bytes, MPI_Count first, MPI_Count& done) {
-    std::byte* sieve = scratch_.sieve();
+    std::byte* sieve = scratch_.sieve(medium_.read_sieve);
     if (sieve == nullptr) {
-        return no_buffer();
+        return no_buffer(medium_.read_sieve);
     }
     const std::uint64_t last = view_.place(first + bytes - 1) + 1;
     while (done < bytes) {
         const std::uint64_t begin = view_.place(first + done);
-        const std::uint64_t end = std::min(last, begin + buffer_bytes);
+        const std::uint64_t end = std::min(last, begin + medium_.read_sieve);
         std::size_t got = 0;
         if (Error error = medium_.file->read(sieve, end - begin, begin, got)) {
             return error;

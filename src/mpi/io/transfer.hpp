@@ -16,6 +16,7 @@
 #include "mpi/datatype/buffer.hpp"
 #include "mpi/io/range_locks.hpp"
 #include "mpi/io/system_file.hpp"
+#include "mpi/io/tuning.hpp"
 #include "mpi/io/view.hpp"
 
 namespace warren::io {
@@ -23,28 +24,38 @@ namespace warren::io {
 // Two buffers, made at their first use and kept: pages of new memory cost more than their data.
 class Scratch {
   public:
-    // Null: memory is out.
-    std::byte* sieve() { return get(sieve_); }
-    std::byte* packed() { return get(packed_); }
+    // A buffer of at least `bytes`, or null if memory is out.
+    std::byte* sieve(std::size_t bytes = buffer_bytes) { return sieve_.get(bytes); }
+    std::byte* packed() { return packed_.get(buffer_bytes); }
 
   private:
-    static std::byte* get(std::unique_ptr<std::byte[]>& buffer);
-    std::unique_ptr<std::byte[]> sieve_;
-    std::unique_ptr<std::byte[]> packed_;
+    class Part {
+      public:
+        std::byte* get(std::size_t bytes);
+
+      private:
+        std::unique_ptr<std::byte[]> memory_;
+        std::size_t bytes_ = 0;
+    };
+    Part sieve_;
+    Part packed_;
 };
 
 enum class Direction : std::uint8_t { read, write };
 
-// Whether small blocks are sieved.
-enum class Sieving : std::uint8_t { automatic, always, never };
+// Whether something is done that a hint asks for or forbids.
+enum class Choice : std::uint8_t { automatic, always, never };
 
 // The file, its locks and its hints: shared by all transfers of an open file.
 struct Medium {
     const SystemFile* file = nullptr;
     RangeLocks locks;
     bool readable = true; // a file open for writing only may not be
-    Sieving sieved_reads = Sieving::automatic;
-    Sieving sieved_writes = Sieving::automatic;
+    Choice sieved_reads = Choice::automatic;
+    Choice sieved_writes = Choice::automatic;
+    // Bytes of the file that a sieve holds, up to largest_sieve.
+    std::uint64_t read_sieve = buffer_bytes;
+    std::uint64_t write_sieve = buffer_bytes;
 };
 
 class Transfer {

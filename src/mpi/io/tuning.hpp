@@ -12,6 +12,8 @@ inline constexpr std::int64_t largest_offset = (std::int64_t{1} << 62) - 1;
 
 // Data with gaps is packed into, and sieved in, pieces that stay in the second-level cache's reach.
 inline constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
+// Hints may ask for larger sieves, up to here.
+inline constexpr std::uint64_t largest_sieve = std::uint64_t{64} << 20;
 
 // Blocks of the file that are at least so long are read and written each by a call of the system.
 inline constexpr std::int64_t direct_block_bytes = 16 << 10;

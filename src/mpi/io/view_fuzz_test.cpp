@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <limits>
 #include <memory>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 #include "mpi/datatype/test_random_types.hpp"
@@ -163,14 +166,37 @@ TEST(ViewFuzz, offsets_beyond_the_largest_file_are_known) {
     }
 }
 
+// Whatever was taken: limits are kept, and what is reported says the same.
+void check_hints(const Hints& hints) {
+    ASSERT_TRUE(hints.staging_half >= block_bytes && hints.staging_half <= largest_staging_half &&
+                hints.staging_half % block_bytes == 0);
+    ASSERT_GE(hints.writers, 0);
+    comm::Info reported;
+    hints.report(reported, 5);
+    Hints again;
+    again.take(reported);
+    ASSERT_EQ(again.staging_half, hints.staging_half);
+    ASSERT_EQ(again.sieved_reads, hints.sieved_reads);
+    ASSERT_EQ(again.sieved_writes, hints.sieved_writes);
+    ASSERT_EQ(again.staged_reads, hints.staged_reads);
+    ASSERT_EQ(again.staged_writes, hints.staged_writes);
+    ASSERT_TRUE(hints.read_sieve > 0 && hints.read_sieve <= largest_sieve);
+    ASSERT_EQ(again.read_sieve, hints.read_sieve);
+    ASSERT_TRUE(hints.write_sieve > 0 && hints.write_sieve <= largest_sieve);
+    ASSERT_EQ(again.write_sieve, hints.write_sieve);
+    ASSERT_EQ(again.only_collective, hints.only_collective);
+}
+
 TEST(ViewFuzz, hints_of_random_text_keep_their_limits) {
     Generator generator(7);
-    const char* const keys[] = {"cb_buffer_size", "cb_nodes",      "romio_cb_read",
-                                "romio_cb_write", "romio_ds_read", "romio_ds_write",
-                                "nothing"};
-    const char* const texts[] = {
-        "enable", "disable", "automatic", "-1", "0", "4096", "99999999999999999999999",
-        "1e3",    "",        " 7"};
+    const char* const keys[] = {
+        "cb_buffer_size",    "cb_nodes",       "romio_cb_read",      "romio_cb_write",
+        "romio_ds_read",     "romio_ds_write", "ind_rd_buffer_size", "ind_wr_buffer_size",
+        "romio_no_indep_rw", "nothing"};
+    const char* const texts[] = {"enable", "disable", "automatic",
+                                 "true",   "false",   "-1",
+                                 "0",      "4096",    "99999999999999999999999",
+                                 "1e3",    "",        " 7"};
     for (int trial = 0; trial < 20000; ++trial) {
         comm::Info info;
         for (const char* key : keys) {
@@ -183,20 +209,40 @@ TEST(ViewFuzz, hints_of_random_text_keep_their_limits) {
         }
         Hints hints;
         hints.take(info);
-        ASSERT_TRUE(hints.staging_half >= block_bytes &&
-                    hints.staging_half <= largest_staging_half &&
-                    hints.staging_half % block_bytes == 0);
-        ASSERT_GE(hints.writers, 0);
-        comm::Info reported;
-        hints.report(reported, 5);
-        Hints again;
-        again.take(reported);
-        ASSERT_EQ(again.staging_half, hints.staging_half);
-        ASSERT_EQ(again.sieved_reads, hints.sieved_reads);
-        ASSERT_EQ(again.sieved_writes, hints.sieved_writes);
-        ASSERT_EQ(again.stages_reads, hints.stages_reads);
-        ASSERT_EQ(again.stages_writes, hints.stages_writes);
+        check_hints(hints);
     }
+}
+
+TEST(ViewFuzz, hints_of_random_files_keep_their_limits) {
+    Generator generator(8);
+    const std::string path = testing::TempDir() + "hints_" + std::to_string(getpid());
+    const char* const words[] = {"cb_buffer_size",
+                                 "romio_cb_write",
+                                 "ind_rd_buffer_size",
+                                 "romio_no_indep_rw",
+                                 "enable",
+                                 "true",
+                                 "4096",
+                                 "#",
+                                 "\n",
+                                 "\n",
+                                 " ",
+                                 "\t"};
+    for (int trial = 0; trial < 2000; ++trial) {
+        std::string text;
+        for (MPI_Count i = generator.number(0, trial % 50 == 0 ? 3000 : 30); i > 0; --i) {
+            text += words[generator.number(0, std::size(words) - 1)];
+            text += generator.number(0, 9) == 0 ? static_cast<char>(generator.number(0, 255)) : ' ';
+        }
+        std::ofstream(path) << text;
+        Hints hints;
+        hints.take_file(path.c_str());
+        check_hints(hints);
+    }
+    std::remove(path.c_str());
+    Hints hints;
+    hints.take_file(path.c_str());
+    EXPECT_EQ(hints.staging_half, Hints().staging_half);
 }
 
 TEST(ViewFuzz, more_if_asked_for) {

@@ -7,6 +7,7 @@
 
 #include "image/host.hpp"
 #include "image/image.hpp"
+#include "image/libc/functions.hpp"
 #include "image/program.hpp"
 #include "runtime/fibres/api.hpp"
 #include "warren/ranks.h"
@@ -66,6 +67,11 @@ WARREN_API ProcessRank* warren_member_current(void) {
 WARREN_API char** warren_member_arguments(void) {
     const Image* image = warren::image::current_image();
     return image != nullptr ? image->arguments : nullptr;
+}
+
+WARREN_API const char* warren_member_environment(const char* name) {
+    return warren::image::current_image() != nullptr ? warren::image::libc::getenv(name)
+                                                     : std::getenv(name);
 }
 
 WARREN_API void warren_member_flush(void) {

@@ -30,6 +30,8 @@ warren::process_ranks::ProcessRank* warren_member_current(void);
 // The arguments of the program that the calling thread runs as an image, ended by null; null: it
 // runs none.
 char** warren_member_arguments(void);
+// getenv for the program that the calling thread runs.
+const char* warren_member_environment(const char* name);
 // Writes what the calling thread's rank has printed and its streams still hold.
 void warren_member_flush(void);
 // Ends the calling thread's rank with this exit status as _exit would end a process: the thread's

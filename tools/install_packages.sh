@@ -5,10 +5,12 @@
 #     install_packages.sh --update     only has apt learn what packages there are
 set -eu
 
+# Those of other processors, which may lie beside this machine's own, don't count.
 missing_of() {
+    own=$(dpkg --print-architecture 2> /dev/null || true)
     for package in "$@"; do
-        status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2> /dev/null || true)
-        [ "$status" = installed ] || printf ' %s' "$package"
+        dpkg-query -W -f '${Architecture} ${db:Status-Status}\n' "$package" 2> /dev/null |
+            grep -q -x -e "$own installed" -e 'all installed' || printf ' %s' "$package"
     done
 }
 

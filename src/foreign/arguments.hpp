@@ -139,10 +139,9 @@ class Handles {
         if (way != Way::in && array_ != nullptr) {
             auto* array = const_cast<Foreign*>(array_);
             for (MPI_Count i = 0; i < handles_.length(); ++i) {
-                if (is_ended(handles_[i])) [[likely]] {
-                    array[i] = Kind::foreign(handles_[i]);
-                } else if (handles_[i] !=
-                           (way == Way::out ? no_handle<Kind>() : Kind::core(array[i]))) {
+                // (Most have ended: the first comparison spares them the second's translation.)
+                if (is_ended(handles_[i]) ||
+                    handles_[i] != (way == Way::out ? no_handle<Kind>() : Kind::core(array[i]))) {
                     array[i] = Kind::foreign(handles_[i]);
                 }
             }

@@ -77,7 +77,6 @@ Error Window::find_place(int target, MPI_Aint displacement, const Buffer& there,
         return error;
     }
     note_store();
-    order_load();
     RankControl& its = control_.rank(target);
     std::int64_t offset;
     // (A negative address of a dynamic window is one of the upper half of the address space.)
@@ -162,6 +161,8 @@ Error Window::get_slowly(const Buffer& to, int target, MPI_Aint displacement, co
     if (bytes == 0) {
         return {};
     }
+    // (Operations that fetch take a mutex, which is a fence.)
+    order_load();
     const Buffer from = place.laid_out(there);
     if (place.is_direct) {
         datatype::copy_data(from, to, 0, bytes);

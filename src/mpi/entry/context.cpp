@@ -2,7 +2,7 @@
 #include "mpi/entry/file_release.hpp"
 #include "mpi/entry/window_release.hpp"
 
-#include <sys/syscall.h>
+#include <pthread.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 #include <utility>
@@ -20,10 +20,6 @@ namespace warren::mpi {
 
 constinit thread_local Context* own_context = nullptr;
 
-std::uint64_t kernel_thread() {
-    return static_cast<std::uint64_t>(syscall(SYS_gettid));
-}
-
 Context::Context(RankState& own_home, Enrolment&& enrolment)
     : rank_state(own_home),
       process(find_process()),
@@ -34,7 +30,7 @@ Context::Context(RankState& own_home, Enrolment&& enrolment)
       window_server(messages),
       ports(messages),
       launcher(node::world_number(rank.segment), rank.bootstrap().has_launcher()),
-      main_thread(kernel_thread()) {
+      main_thread(pthread_self()) {
     attributes.tag_ub = tag_limit;
     attributes.wtime_is_global = rank.size == rank.world_size ? 1 : 0;
     // There are no slots: beside these ranks, as many as there are processors run well.
@@ -189,7 +185,7 @@ Error make_context(int thread_level) {
         return error;
     }
     context->thread_level = thread_level;
-    context->main_thread = kernel_thread();
+    context->main_thread = pthread_self();
     context->rank_state.life.store(Life::running, std::memory_order_release);
     const std::lock_guard lock(context->rank.lock);
     context->messages.current_call = calls::MPI_Init;

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <pthread.h>
 #include <string>
 
 #include "mpi/comm/attributes.hpp"
@@ -72,7 +73,8 @@ struct Context {
 
     int thread_level = MPI_THREAD_SINGLE; // of MPI_Init
     bool shared_by_threads = false;       // MPI_THREAD_MULTIPLE, of MPI_Init or a session
-    std::uint64_t main_thread;            // the kernel's number of the thread that initialised
+    // The thread that initialised. (A fibre has no kernel thread for good.)
+    pthread_t main_thread;
 
     // Variables that the predefined attributes' values point to.
     struct {
@@ -118,8 +120,5 @@ void end_context();
 // unless MPI_Init holds it.
 Error open_context(int thread_level, Context*& context);
 void close_context();
-
-// The kernel's number of the calling thread.
-std::uint64_t kernel_thread();
 
 } // namespace warren::mpi

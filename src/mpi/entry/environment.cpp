@@ -6,6 +6,7 @@
 #include <cstring>
 #include <ctime>
 #include <mutex>
+#include <pthread.h>
 #include <string>
 #include <sys/utsname.h>
 
@@ -96,7 +97,7 @@ Error query_thread(Context& context, int* provided) {
 }
 
 Error is_thread_main(Context& context, int* flag) {
-    *flag = context.main_thread == kernel_thread();
+    *flag = pthread_equal(context.main_thread, pthread_self()) != 0 ? 1 : 0;
     return {};
 }
 

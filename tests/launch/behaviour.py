@@ -41,6 +41,18 @@ def ranks_know_rank_and_size():
 
 
 @case
+def ranks_find_the_variables_of_other_launchers():
+    crowd = 8 * len(os.sched_getaffinity(0)) + 3  # its processes are forked from the first
+    for kind, ranks in (("processes", 3), ("processes", crowd), ("threads", 3), ("fibres", 3)):
+        done = run("--ranks", kind, "-n", str(ranks), "sh", "-c",
+                   "echo $OMPI_COMM_WORLD_RANK $OMPI_COMM_WORLD_LOCAL_RANK $OMPI_COMM_WORLD_NODE_RANK "
+                   "$MPI_LOCALRANKID $OMPI_COMM_WORLD_SIZE $OMPI_COMM_WORLD_LOCAL_SIZE $MPI_LOCALNRANKS",
+                   env=dict(os.environ, OMPI_COMM_WORLD_RANK="7", MPI_LOCALNRANKS="9"))
+        expect(sorted(done.stdout.splitlines()) ==
+               sorted(4 * f"{rank} " + f"{ranks} {ranks} {ranks}" for rank in range(ranks)), done)
+
+
+@case
 def several_programs_with_directories_and_variables():
     done = run("-genv", "BOTH", "b", "-n", "2", "-env", "A", "1", "sh", "-c",
                "echo first $WARREN_RANK $A $BOTH", ":", "-wdir", "/usr", "-x", "C=x y", "sh", "-c",
@@ -274,8 +286,10 @@ def scripts_without_interpreter_line_run():
 
 @case
 def a_job_can_run_inside_a_rank():
-    done = run("-n", "2", args.mpiexec, "-n", "2", "sh", "-c", "echo $WARREN_RANK/$WARREN_SIZE")
-    expect(sorted(done.stdout.split()) == ["0/2", "0/2", "1/2", "1/2"] and done.stderr == "", done)
+    done = run("-n", "2", args.mpiexec, "-n", "2", "sh", "-c",
+               "echo $WARREN_RANK/$WARREN_SIZE/$OMPI_COMM_WORLD_RANK")
+    expect(sorted(done.stdout.split()) == ["0/2/0", "0/2/0", "1/2/1", "1/2/1"] and
+           done.stderr == "", done)
 
 
 @case

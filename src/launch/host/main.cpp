@@ -44,6 +44,7 @@
 #include "launch/host/signals.hpp"
 #include "launch/host/standard_streams.hpp"
 #include "launch/mpiexec/host_plan.hpp"
+#include "launch/rank_variables.hpp"
 #include "runtime/fibres/api.hpp"
 #include "runtime/process_ranks/page_moves.hpp"
 #include "warren/image.h"
@@ -225,7 +226,13 @@ void tell_other_library(const HostPlan& plan, const Start& start,
 std::vector<std::string> environment_of(const Start& start) {
     const HostPlan::Rank& rank = start.plan->ranks[start.rank];
     std::vector<std::string> environment = start.plan->programs[rank.program].environment;
-    environment[0] = "WARREN_RANK=" + std::to_string(start.plan->number_of(start.rank));
+    const RankNumbers numbers = {.in_world = start.plan->number_of(start.rank),
+                                 .on_node = start.rank};
+    for (std::size_t index = 0; index < rank_variable_count; ++index) {
+        const RankVariable& variable = rank_variables[index];
+        environment[index] =
+            std::string(variable.name) + "=" + std::to_string(numbers.of(variable));
+    }
     if (rank.manager >= 0) {
         tell_other_library(*start.plan, start, environment);
     }

@@ -25,7 +25,7 @@ struct HostPlan {
         std::string path;      // as seen from the directory
         std::string directory; // empty: the host's
         std::vector<std::string> arguments;
-        std::vector<std::string> environment; // the first entry is the place of the rank's number
+        std::vector<std::string> environment; // rank_variables first, without values
         bool own_allocator = false;
         std::vector<std::string> preloaded = {}; // of which each rank has its own copy
     };

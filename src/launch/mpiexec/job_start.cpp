@@ -177,6 +177,7 @@ bool JobStart::open_book() {
 // The environment of each program's processes, or of the host process and each rank in it.
 bool JobStart::make_environments() {
     RankEnvironment environment = {.size = job_.world_size(),
+                                   .size_on_node = job_.line.ranks(),
                                    .segment = segment_number_,
                                    .lifeline = lifeline_number_,
                                    .ranks_here = job_.has_host() ? job_.line.ranks()
@@ -195,7 +196,10 @@ bool JobStart::make_environments() {
                                 environ);
         host_environment_.limit_preload(
             preloaded_libraries(host_environment_.pointers(), plan_.programs[0]).of_process);
-        environment = {.size = job_.world_size(), .job = job_.name, .more = environment.more};
+        environment = {.size = job_.world_size(),
+                       .size_on_node = job_.line.ranks(),
+                       .job = job_.name,
+                       .more = environment.more};
     }
     for (ResolvedProgram& program : plan_.programs) {
         RankEnvironment own = environment;

@@ -11,6 +11,7 @@
 
 #include "launch/mpiexec/errors.hpp"
 #include "launch/mpiexec/own_place.hpp"
+#include "launch/rank_variables.hpp"
 
 namespace warren::launch {
 
@@ -60,16 +61,17 @@ std::string find_in_path(const std::string& name, const std::string& directory,
 
 // Variables of an mpiexec whose rank started this one are not for its ranks.
 bool is_of_outer_job(const char* entry) {
-    for (const char* name :
-         {"WARREN_RANK", "WARREN_SIZE", "WARREN_SEGMENT", "WARREN_LIFELINE", "WARREN_RANKS_HERE",
-          "WARREN_JOB", "WARREN_HWLOC", "WARREN_HWLOC_SHMEM", "WARREN_HWLOC_XML", "WARREN_TOPOLOGY",
-          "WARREN_TOPOLOGY_SOCKET", "WARREN_MEMORY_KINDS", "WARREN_BOOK"}) {
+    const auto is = [entry](const char* name) {
         const std::size_t length = std::strlen(name);
-        if (std::strncmp(entry, name, length) == 0 && entry[length] == '=') {
-            return true;
-        }
-    }
-    return false;
+        return std::strncmp(entry, name, length) == 0 && entry[length] == '=';
+    };
+    const auto names = [&is](const RankVariable& variable) { return is(variable.name); };
+    static constexpr const char* others[] = {
+        "WARREN_SEGMENT",         "WARREN_LIFELINE",     "WARREN_RANKS_HERE", "WARREN_JOB",
+        "WARREN_HWLOC",           "WARREN_HWLOC_SHMEM",  "WARREN_HWLOC_XML",  "WARREN_TOPOLOGY",
+        "WARREN_TOPOLOGY_SOCKET", "WARREN_MEMORY_KINDS", "WARREN_BOOK"};
+    return std::ranges::any_of(rank_variables, names) ||
+           std::ranges::any_of(size_variables, names) || std::ranges::any_of(others, is);
 }
 
 } // namespace
@@ -182,8 +184,13 @@ void Environment::build(const std::vector<EnvironmentSetting>& global,
                         const std::vector<EnvironmentSetting>& own, const RankEnvironment& rank,
                         char** inherited) {
     entries_.clear();
-    entries_.emplace_back("WARREN_RANK=");
-    entries_.push_back("WARREN_SIZE=" + std::to_string(rank.size));
+    for (const RankVariable& variable : rank_variables) {
+        entries_.push_back(std::string(variable.name) + "=");
+    }
+    const RankNumbers sizes = {.in_world = rank.size, .on_node = rank.size_on_node};
+    for (const RankVariable& variable : size_variables) {
+        entries_.push_back(std::string(variable.name) + "=" + std::to_string(sizes.of(variable)));
+    }
     if (rank.segment >= 0) {
         entries_.push_back("WARREN_SEGMENT=" + std::to_string(rank.segment));
         entries_.push_back("WARREN_LIFELINE=" + std::to_string(rank.lifeline));

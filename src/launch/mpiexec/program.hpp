@@ -15,9 +15,10 @@
 
 namespace warren::launch {
 
-// Variables that every rank finds in its environment beside WARREN_RANK.
+// Variables that every rank finds in its environment beside those of its own (rank_variables.hpp).
 struct RankEnvironment {
     std::uint32_t size = 0;
+    std::uint32_t size_on_node = 0;
     int segment = -1; // -1, and so the next: a thread's program, whose process has both
     int lifeline = -1;
     std::uint32_t ranks_here = 0;              // in its process, when these may be several; else 0
@@ -42,7 +43,7 @@ class Environment {
     // Preloads these libraries only, if any were.
     void limit_preload(const std::vector<std::string>& libraries);
 
-    // The first entry is the place of WARREN_RANK.
+    // The first entries are the places of rank_variables.
     char* const* pointers() { return pointers_.data(); }
 
   private:

@@ -57,18 +57,32 @@ TEST(Program, ItsOwnSettingsWinOverGlobalAndInheritedOnes) {
     char c[] = "C=inherited";
     char outer[] = "WARREN_RANK=77";
     char here[] = "WARREN_RANKS_HERE=2";
-    char* inherited[] = {a, b, c, outer, here, nullptr};
-    program.build_environment({{"A", "global"}, {"B", "global"}},
-                              {.size = 5, .segment = 6, .lifeline = 7, .job = "8"}, inherited);
-    EXPECT_STREQ(program.environment()[0], "WARREN_RANK=");
-    const std::set<std::string> made = environment_of(program);
-    EXPECT_EQ(made, (std::set<std::string>{
-                        "A=own", "B=global", "C=inherited", "NEW=", "WARREN_RANK=", "WARREN_SIZE=5",
-                        "WARREN_SEGMENT=6", "WARREN_LIFELINE=7", "WARREN_JOB=8"}));
-    program.build_environment({}, {.size = 5, .job = "8"}, inherited);
-    EXPECT_EQ(environment_of(program),
-              (std::set<std::string>{"A=own", "B=inherited", "C=inherited",
-                                     "NEW=", "WARREN_RANK=", "WARREN_SIZE=5", "WARREN_JOB=8"}));
+    char other[] = "OMPI_COMM_WORLD_LOCAL_RANK=3";
+    char* inherited[] = {a, b, c, outer, here, other, nullptr};
+    program.build_environment(
+        {{"A", "global"}, {"B", "global"}},
+        {.size = 5, .size_on_node = 2, .segment = 6, .lifeline = 7, .job = "8"}, inherited);
+    for (std::size_t index = 0; index < rank_variable_count; ++index) {
+        EXPECT_EQ(program.environment()[index], std::string(rank_variables[index].name) + "=");
+    }
+    std::set<std::string> expected = {"WARREN_RANK=",
+                                      "OMPI_COMM_WORLD_RANK=",
+                                      "OMPI_COMM_WORLD_LOCAL_RANK=",
+                                      "OMPI_COMM_WORLD_NODE_RANK=",
+                                      "MPI_LOCALRANKID=",
+                                      "WARREN_SIZE=5",
+                                      "OMPI_COMM_WORLD_SIZE=5",
+                                      "OMPI_COMM_WORLD_LOCAL_SIZE=2",
+                                      "MPI_LOCALNRANKS=2",
+                                      "WARREN_JOB=8",
+                                      "C=inherited",
+                                      "NEW="};
+    std::set<std::string> with_segment = expected;
+    with_segment.insert({"A=own", "B=global", "WARREN_SEGMENT=6", "WARREN_LIFELINE=7"});
+    EXPECT_EQ(environment_of(program), with_segment);
+    program.build_environment({}, {.size = 5, .size_on_node = 2, .job = "8"}, inherited);
+    expected.insert({"A=own", "B=inherited"});
+    EXPECT_EQ(environment_of(program), expected);
 }
 
 TEST(ResolvedProgram, folders_of_libraries_come_before_those_of_the_user) {

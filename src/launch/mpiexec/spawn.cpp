@@ -115,12 +115,18 @@ SpawnFailure Spawner::start(const SpawnRequest& request, pid_t& pid) {
     }
     slot.request = request;
     slot.parent = getpid();
-    // A first process writes the ranks of the processes forked from it there.
-    std::snprintf(slot.rank_setting.data(), slot.rank_setting.size(),
-                  request.forked_start >= 0 ? "WARREN_RANK=%010u" : "WARREN_RANK=%u",
-                  request.world_rank);
-    slot.environment.assign(1, slot.rank_setting.data());
-    for (char* const* entry = request.environment + 1; entry[-1] != nullptr; ++entry) {
+    // A first process writes the numbers of the processes forked from it there.
+    const char* format = request.forked_start >= 0 ? "%s=%010u" : "%s=%u";
+    const RankNumbers numbers = {.in_world = request.world_rank, .on_node = request.rank};
+    slot.environment.clear();
+    for (std::size_t index = 0; index < rank_variable_count; ++index) {
+        std::array<char, 48>& setting = slot.rank_settings[index];
+        const RankVariable& variable = rank_variables[index];
+        std::snprintf(setting.data(), setting.size(), format, variable.name, numbers.of(variable));
+        slot.environment.push_back(setting.data());
+    }
+    for (char* const* entry = request.environment + rank_variable_count; entry[-1] != nullptr;
+         ++entry) {
         slot.environment.push_back(*entry);
     }
     slot.shares_memory.store(1, std::memory_order_relaxed);

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "launch/mpiexec/cpu_set.hpp"
+#include "launch/rank_variables.hpp"
 
 namespace warren::launch {
 
@@ -30,7 +31,7 @@ struct SpawnRequest {
     const char* path = nullptr;
     char* const* arguments = nullptr;
     char* const* shell_arguments = nullptr; // when the kernel does not know the file's format
-    char* const* environment = nullptr;     // the first entry is replaced by the rank's number
+    char* const* environment = nullptr;     // rank_variables first: their values are put in
     const char* directory = nullptr;        // null: mpiexec's
     int standard_input = -1;
     int standard_output = -1;
@@ -75,7 +76,7 @@ class Spawner {
         std::atomic<std::uint32_t> shares_memory{0}; // cleared by the kernel
         SpawnRequest request;
         SpawnFailure failure;
-        std::array<char, 32> rank_setting;
+        std::array<std::array<char, 48>, rank_variable_count> rank_settings;
         std::vector<char*> environment;
         pid_t parent = 0;
     };

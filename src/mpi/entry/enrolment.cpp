@@ -74,7 +74,11 @@ Error refuse_foreign_launcher() {
         const long value = environment_number(sign.variable);
         // A batch script's environment has the variables of its own step, of one task.
         const bool slurm = std::strncmp(sign.variable, "SLURM", 5) == 0;
-        if (value >= sign.from && !(slurm && std::getenv("SLURM_PROCID") == nullptr)) {
+        // A rank's child that has left the job still has the variables that mpiexec set beside
+        // WARREN_RANK.
+        const bool own = std::strncmp(sign.variable, "OMPI", 4) == 0;
+        if (value >= sign.from && !(slurm && std::getenv("SLURM_PROCID") == nullptr) &&
+            !(own && std::getenv("WARREN_JOB") != nullptr)) {
             return fail(
                 MPI_ERR_OTHER,
                 "this program was started by %s (%s=%ld), which Warren can't talk to; start "

@@ -19,12 +19,12 @@
 
 #include "base/raw_call.hpp"
 #include "launch/preload/forked_start/message.hpp"
+#include "launch/rank_variables.hpp"
 
 namespace warren::launch {
 
 namespace {
 
-constexpr char rank_variable[] = "WARREN_RANK";
 constexpr char preload_variable[] = "LD_PRELOAD";
 constexpr char own_name[] = "/libwarren-forked-start.so";
 
@@ -82,10 +82,45 @@ bool take_own_name(char* list) {
     return at == 0;
 }
 
+// Where the values of rank_variables stand in the environment; null: nowhere.
+class RankTexts {
+  public:
+    void note(char* entry) {
+        for (std::size_t index = 0; index < rank_variable_count; ++index) {
+            const char* name = rank_variables[index].name;
+            if (char* text = value_of(entry, name, std::strlen(name))) {
+                texts_[index] = text;
+            }
+        }
+    }
+    void write(const RankNumbers& numbers) const {
+        for (std::size_t index = 0; index < rank_variable_count; ++index) {
+            if (texts_[index] != nullptr) {
+                write_number(texts_[index], numbers.of(rank_variables[index]));
+            }
+        }
+    }
+    // False when they are not there, as mpiexec has written them.
+    bool read(RankNumbers& numbers) const {
+        for (std::size_t index = 0; index < rank_variable_count; ++index) {
+            const int number = texts_[index] == nullptr ? -1 : number_in(texts_[index]);
+            if (number < 0) {
+                return false;
+            }
+            (rank_variables[index].on_node ? numbers.on_node : numbers.in_world) =
+                static_cast<std::uint32_t>(number);
+        }
+        return true;
+    }
+
+  private:
+    char* texts_[rank_variable_count] = {};
+};
+
 class FirstProcess {
   public:
-    FirstProcess(int socket, char* rank_text, pid_t parent)
-        : socket_(socket), rank_text_(rank_text), parent_(parent) {}
+    FirstProcess(int socket, const RankTexts& texts, pid_t parent)
+        : socket_(socket), texts_(texts), parent_(parent) {}
 
     bool can_fork() {
         ucred peer = {};
@@ -179,7 +214,7 @@ class FirstProcess {
             result = raw_call(SYS_sched_setaffinity, 0, request_.processor_bytes,
                               raw_address(request_.processors));
         }
-        write_number(rank_text_, request_.world_rank);
+        texts_.write({.in_world = request_.world_rank, .on_node = request_.rank});
         if (result < 0) {
             constexpr char text[] = "warren: this rank's descriptors or processors can't be had\n";
             raw_call(SYS_write, STDERR_FILENO, raw_address(text), sizeof text - 1);
@@ -188,7 +223,7 @@ class FirstProcess {
     }
 
     int socket_;
-    char* rank_text_;
+    RankTexts texts_;
     pid_t parent_;
     int* thread_number_ = nullptr;
     void* robust_list_ = nullptr;
@@ -196,10 +231,10 @@ class FirstProcess {
     int received_[fork_descriptors] = {-1, -1, -1, -1};
 };
 
-// Removes mpiexec's settings for this library from the environment. Returns where the rank's number
-// stands, or null.
-char* clean_environment(char** environment, int& socket) {
-    char* rank_text = nullptr;
+// Removes mpiexec's settings for this library from the environment, and notes where the rank's
+// numbers stand.
+RankTexts clean_environment(char** environment, int& socket) {
+    RankTexts texts;
     char** kept = environment;
     for (char** entry = environment; *entry != nullptr; ++entry) {
         if (char* number = value_of(*entry, forked_start_variable)) {
@@ -210,31 +245,30 @@ char* clean_environment(char** environment, int& socket) {
         if (preloaded != nullptr && take_own_name(preloaded)) {
             continue;
         }
-        if (char* rank = value_of(*entry, rank_variable)) {
-            rank_text = rank;
-        }
+        texts.note(*entry);
         *kept++ = *entry;
     }
     *kept = nullptr;
-    return rank_text;
+    return texts;
 }
 
 __attribute__((constructor)) void fork_first_process(int /*count*/, char** /*words*/,
                                                      char** environment) {
     int socket = -1;
-    char* rank_text = clean_environment(environment, socket);
-    if (rank_text == nullptr || socket < 0) {
+    const RankTexts texts = clean_environment(environment, socket);
+    RankNumbers own;
+    if (!texts.read(own) || socket < 0) {
         return;
     }
-    FirstProcess process(socket, rank_text, static_cast<pid_t>(raw_call(SYS_getppid)));
-    const int own_rank = number_in(rank_text);
-    if (own_rank >= 0 && process.can_fork()) {
+    FirstProcess process(socket, texts, static_cast<pid_t>(raw_call(SYS_getppid)));
+    if (process.can_fork()) {
         process.fork_ranks();
     } else {
         raw_call(SYS_close, socket);
     }
-    if (number_in(rank_text) == own_rank) { // the first process: without leading zeros
-        write_number(rank_text, static_cast<std::uint32_t>(own_rank));
+    RankNumbers now;
+    if (texts.read(now) && now.in_world == own.in_world) { // the first: without leading zeros
+        texts.write(own);
     }
 }
 

@@ -4,21 +4,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include "expect.h"
+#include "handled.h"
 
-enum { looks = 10000, many = 8, rounds = 10, stack_bytes = 65536 };
+enum { many = 8, rounds = 10, stack_bytes = 65536 };
 
 static sigjmp_buf place;
-static volatile sig_atomic_t calls, last_child, last_status;
+static volatile sig_atomic_t last_child, last_status;
 
 static void note(int number, siginfo_t* information, void* context) {
     (void)context;
@@ -26,29 +23,6 @@ static void note(int number, siginfo_t* information, void* context) {
     last_child = information->si_pid;
     last_status = information->si_status;
     ++calls;
-}
-
-static void handle(int number, void (*with_information)(int, siginfo_t*, void*), int flags) {
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    action.sa_sigaction = with_information;
-    action.sa_flags = SA_SIGINFO | flags;
-    expect(sigaction(number, &action, NULL) == 0);
-}
-
-static void await_calls(int wanted) {
-    for (int look = 0; look < looks && calls < wanted; ++look) {
-        usleep(500);
-    }
-    expect(calls >= wanted);
-}
-
-static void set_default(int number, int flags) {
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = SIG_DFL;
-    action.sa_flags = flags;
-    expect(sigaction(number, &action, NULL) == 0);
 }
 
 static pid_t make_child(int status, int sleeps_us) {

@@ -5,12 +5,9 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <semaphore.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ipc.h>
 #include <sys/msg.h>
 #include <sys/resource.h>
@@ -20,10 +17,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "expect.h"
+#include "handled.h"
 
 enum {
-    looks = 20000,
     sent = 30,
     long_queue = 300,
     low_limit = 100,
@@ -32,7 +28,7 @@ enum {
     frame_bytes = 65536
 };
 
-static volatile int calls, last_value, first_overruns, shown_overruns;
+static volatile int last_value, first_overruns, shown_overruns;
 static volatile int may_end;
 static sigjmp_buf place;
 static timer_t timer;
@@ -57,35 +53,13 @@ static void jump(int number) {
     siglongjmp(place, number);
 }
 
-static void handle(int number, void (*with_information)(int, siginfo_t*, void*)) {
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    action.sa_sigaction = with_information;
-    action.sa_flags = SA_SIGINFO | SA_RESTART;
-    expect(sigaction(number, &action, NULL) == 0);
-}
-
-static sigset_t only(int number) {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, number);
-    return set;
-}
-
-static void block(int number, int how) {
-    const sigset_t set = only(number);
-    expect(pthread_sigmask(how, &set, NULL) == 0);
-}
-
 static void queue_one(int number, int value) {
     const union sigval its = {value};
     expect(sigqueue(getpid(), number, its) == 0);
 }
 
-static void await_calls(int wanted) {
-    for (int look = 0; look < looks && calls < wanted; ++look) {
-        usleep(500);
-    }
+static void await_exactly(int wanted) {
+    await_calls(wanted);
     expect(calls == wanted);
 }
 
@@ -98,14 +72,14 @@ static void* fork_and_take(void* number) {
         }
         expect(waitpid(child, NULL, 0) == child);
     }
-    await_calls(sent);
+    await_exactly(sent);
     return number;
 }
 
 /* The only thread that takes it blocks all signals again and again, for a moment. */
 static void takers_that_fork(void) {
     const int number = SIGRTMIN + 1;
-    handle(number, note);
+    handle(number, note, SA_RESTART);
     block(number, SIG_BLOCK);
     calls = may_end = 0;
     together();
@@ -141,7 +115,7 @@ static void takers_that_end(void) {
         expect(pthread_join(thread, NULL) == 0);
     }
     block(number, SIG_UNBLOCK);
-    await_calls(sent);
+    await_exactly(sent);
     together();
 }
 
@@ -199,19 +173,19 @@ static void* jump_out_of_waits(void* unused) {
         }
         overwrite_stack();
         calls = 0;
-        handle(SIGALRM, note);
+        handle(SIGALRM, note, SA_RESTART);
         block(SIGALRM, SIG_UNBLOCK);
         set_alarm(1000);
-        await_calls(1);
+        await_exactly(1);
         expect(kill(getpid(), SIGUSR2) == 0);
         block(SIGUSR2, SIG_UNBLOCK);
-        await_calls(2);
+        await_exactly(2);
     }
     return unused;
 }
 
 static void jumps(void) {
-    handle(SIGUSR2, note);
+    handle(SIGUSR2, note, SA_RESTART);
     together();
     jump_out_of_waits(NULL);
     together();
@@ -264,7 +238,7 @@ static void overruns(int number) {
     }
     expect(more <= 2);
     expect(timer_delete(timer) == 0);
-    handle(number, note_overruns);
+    handle(number, note_overruns, SA_RESTART);
     calls = 0;
     start_timer(number, 18);
     let_it_run();
@@ -303,7 +277,7 @@ static void made_timers(void) {
 
 /* The greatest number is the program's as well as others. */
 static void signals_from_outside(void) {
-    handle(SIGRTMAX, note);
+    handle(SIGRTMAX, note, SA_RESTART);
     calls = 0;
     together();
     if (world_rank == 0) {
@@ -330,7 +304,7 @@ static void signals_from_outside(void) {
 /* As many as the limit of pending signals allows. */
 static void long_queues(void) {
     const int number = SIGRTMIN + 2;
-    handle(number, note);
+    handle(number, note, SA_RESTART);
     block(number, SIG_BLOCK);
     calls = 0;
     together();
@@ -338,7 +312,7 @@ static void long_queues(void) {
         queue_one(number, i);
     }
     block(number, SIG_UNBLOCK);
-    await_calls(long_queue);
+    await_exactly(long_queue);
     expect(last_value == long_queue - 1);
     together();
     struct rlimit limit;
@@ -359,7 +333,7 @@ static void long_queues(void) {
     for (int rank = 0; rank < world_size; ++rank) {
         if (rank == world_rank) {
             block(number, SIG_UNBLOCK);
-            await_calls(accepted);
+            await_exactly(accepted);
         }
         together();
     }
@@ -431,7 +405,7 @@ static void wait_for_time(void) {
 
 /* One rank's children end, whose signals it has blocked, so that they come to others' threads. */
 static void waits_beside_children(void) {
-    handle(SIGCHLD, note);
+    handle(SIGCHLD, note, SA_RESTART);
     int done = 0;
     together();
     if (world_rank == 0) {

@@ -4,23 +4,20 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <pty.h>
-#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
-#include "expect.h"
+#include "handled.h"
 
 extern char** environ;
 
-enum { looks = 10000, many = 8, rounds = 10 };
+enum { many = 8, rounds = 10 };
 
-static volatile sig_atomic_t calls, interrupts, last_child, last_code, last_status;
+static volatile sig_atomic_t interrupts, last_child, last_code, last_status;
 
 static void note(int number, siginfo_t* information, void* context) {
     (void)context;
@@ -34,29 +31,6 @@ static void note(int number, siginfo_t* information, void* context) {
 static void count(int number) {
     (void)number;
     ++interrupts;
-}
-
-static void handle(int number, void (*with_information)(int, siginfo_t*, void*), int flags) {
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    action.sa_sigaction = with_information;
-    action.sa_flags = SA_SIGINFO | flags;
-    expect(sigaction(number, &action, NULL) == 0);
-}
-
-static void await_calls(int wanted) {
-    for (int look = 0; look < looks && calls < wanted; ++look) {
-        usleep(500);
-    }
-    expect(calls >= wanted);
-}
-
-static void set_default(int number, int flags) {
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = SIG_DFL;
-    action.sa_flags = flags;
-    expect(sigaction(number, &action, NULL) == 0);
 }
 
 static pid_t make(int how, const char* command) {

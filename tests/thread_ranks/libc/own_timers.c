@@ -4,21 +4,18 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/select.h>
 #include <sys/time.h>
 #include <time.h>
 
-#include "expect.h"
+#include "handled.h"
 
-enum { period_us = 5000, looks = 10000, timers = 3 };
+enum { period_us = 5000, timers = 3 };
 
 static _Thread_local int own_rank = -1; /* of each thread that the rank has made, too */
-static volatile sig_atomic_t calls, strange, last_value, last_code;
+static volatile sig_atomic_t strange, last_value, last_code;
 static pthread_t first_thread, handled_in;
 static sigjmp_buf place;
 static FILE* log_file;
@@ -41,21 +38,6 @@ static void jump_without_mask(int number) {
     longjmp(place, number);
 }
 
-static void handle(int number, void (*with_information)(int, siginfo_t*, void*), int flags) {
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    action.sa_sigaction = with_information;
-    action.sa_flags = SA_SIGINFO | flags;
-    expect(sigaction(number, &action, NULL) == 0);
-}
-
-static sigset_t only(int number) {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, number);
-    return set;
-}
-
 static int blocks(int number) {
     sigset_t now;
     expect(pthread_sigmask(SIG_BLOCK, NULL, &now) == 0);
@@ -66,18 +48,6 @@ static int is_pending(int number) {
     sigset_t now;
     expect(sigpending(&now) == 0);
     return sigismember(&now, number);
-}
-
-static void block(int number, int how) {
-    const sigset_t set = only(number);
-    expect(pthread_sigmask(how, &set, NULL) == 0);
-}
-
-static void await_calls(int wanted) {
-    for (int look = 0; look < looks && calls < wanted; ++look) {
-        usleep(500);
-    }
-    expect(calls >= wanted);
 }
 
 static void set_alarm(long first_us, long next_us) {

@@ -22,6 +22,8 @@ namespace {
 // A socket's name has room for so many characters, beside its beginning.
 constexpr std::size_t service_limit = 80;
 constexpr int look_up_patience_ms = 5000;
+// For the thread of a process that has unpublished a name to let go of its socket.
+constexpr int let_go_patience_ms = 1000;
 // Between two attempts of a process that has no descriptor left to answer with.
 constexpr unsigned retry_us = 10'000;
 
@@ -37,6 +39,18 @@ std::string socket_of_service(const std::string& service) {
         name += std::to_string(hash);
     }
     return name;
+}
+
+// Whether nobody listens any more at a name that is taken: it has been unpublished, and will be
+// free.
+bool has_been_left(const std::string& socket_name) {
+    const int connection = connect_to(socket_name, SOCK_SEQPACKET);
+    const bool refused = connection < 0 && errno == ECONNREFUSED;
+    if (connection >= 0) {
+        close(connection);
+    }
+    errno = EADDRINUSE;
+    return refused;
 }
 
 } // namespace
@@ -88,7 +102,14 @@ Error NameService::publish(const std::string& service, const std::string& port_n
     if (Error error = start()) {
         return error;
     }
-    const int listener = listen_at(socket_of_service(service), SOCK_SEQPACKET, 64);
+    const std::string name = socket_of_service(service);
+    int listener = listen_at(name, SOCK_SEQPACKET, 64);
+    for (int waited_ms = 0; listener < 0 && errno == EADDRINUSE && waited_ms < let_go_patience_ms &&
+                            has_been_left(name);
+         ++waited_ms) {
+        usleep(1000);
+        listener = listen_at(name, SOCK_SEQPACKET, 64);
+    }
     if (listener < 0) {
         return errno == EADDRINUSE
                    ? fail(MPI_ERR_SERVICE, "service_name \"%.80s\" is published already",
@@ -113,6 +134,8 @@ Error NameService::unpublish(const std::string& service) {
                         "service_name \"%.80s\" has not been published by this process",
                         service.c_str());
         }
+        // The kernel keeps the socket's name while the thread polls it (NameService::publish).
+        shutdown(found->second.listener, SHUT_RDWR);
         close(found->second.listener);
         names_.erase(found);
     }

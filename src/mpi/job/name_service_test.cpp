@@ -49,6 +49,17 @@ TEST(NameService, PublishedNamesAreFoundUntilTheyAreNot) {
     EXPECT_EQ(found, "another");
 }
 
+// The thread that answers polls the socket when its name ends.
+TEST(NameService, NamesAreFreeOnceTheyAreUnpublished) {
+    NameService names;
+    const std::string service = own_name("again");
+    for (int turn = 0; turn < 200; ++turn) {
+        ASSERT_EQ(class_of(names.publish(service, "port")), MPI_SUCCESS) << turn;
+        usleep(turn % 4 * 50); // it may poll already
+        ASSERT_EQ(class_of(names.unpublish(service)), MPI_SUCCESS);
+    }
+}
+
 // Those that ask more often than the service's process gets to answer.
 TEST(NameService, FullQueuesOfThoseThatAskAreTriedAgain) {
     const std::string service = own_name("asked");

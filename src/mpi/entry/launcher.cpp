@@ -69,6 +69,18 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
     return pointers;
 }
 
+// Closes the connections to jobs that have ended meanwhile.
+void close_ended(std::vector<int>& connections) {
+    std::erase_if(connections, [](int connection) {
+        pollfd place = {.fd = connection, .events = 0, .revents = 0};
+        const bool has_ended = ::poll(&place, 1, 0) > 0 && (place.revents & POLLHUP) != 0;
+        if (has_ended) {
+            ::close(connection);
+        }
+        return has_ended;
+    });
+}
+
 } // namespace
 
 Launcher::~Launcher() {
@@ -174,6 +186,7 @@ bool Launcher::end_connected(const Request& request, std::string& reason) {
     shutdown(request.connection, SHUT_RD);
     const bool failed = has_failed(request, reason) && !reason.empty();
     if (!failed && request.own) {
+        close_ended(kept_);
         kept_.push_back(request.connection);
     } else {
         ::close(request.connection);

@@ -2,6 +2,7 @@
 #include "mpi/entry/launcher.hpp"
 
 #include <cerrno>
+#include <fcntl.h>
 #include <string>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -59,6 +60,19 @@ TEST_F(LauncherTest, FailureIsNotToldToARankThatKeepsTheConnection) {
     EXPECT_LT(tell("rank 1 was killed"), 0);
     EXPECT_EQ(errno, EPIPE);
     EXPECT_EQ(hear(), std::string(1, node::spawn_connected));
+}
+
+// A program that spawns one world after the other needs descriptors for those that run.
+TEST_F(LauncherTest, ConnectionOfAJobThatHasEndedIsClosed) {
+    int ends[2] = {-1, -1};
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    std::string reason;
+    EXPECT_TRUE(launcher_.end_connected({.connection = ends[0], .own = true}, reason));
+    close(ends[1]); // the job ends
+    request_.own = true;
+    EXPECT_TRUE(launcher_.end_connected(request_, reason));
+    EXPECT_LT(fcntl(ends[0], F_GETFD), 0);
+    EXPECT_GE(fcntl(request_.connection, F_GETFD), 0);
 }
 
 } // namespace

@@ -39,8 +39,9 @@ Error check_communicator(const Context& context, const comm::Communicator& comm)
     }
     if (coll::spans_nodes(context.rank, comm.map())) {
         return fail(MPI_ERR_UNSUPPORTED_OPERATION,
-                    "comm has ranks on several nodes: files of this version of Warren are for "
-                    "ranks of one node (MPI_Comm_split_type with MPI_COMM_TYPE_SHARED makes their "
+                    "comm has ranks on several nodes, or of several worlds: files of this version "
+                    "of Warren are for ranks of one (MPI_Comm_split_type with MPI_COMM_TYPE_SHARED "
+                    "makes their "
                     "communicators)");
     }
     return {};

@@ -293,10 +293,12 @@ Error Window::create(WindowPlan& plan) {
         plan.alignment = node::cache_line_bytes;
     }
     if (spans_nodes_ && flavour_ == Flavour::shared && !plan.error) {
-        plan.error = fail(MPI_ERR_RMA_SHARED,
-                          "comm has ranks on several nodes, which share no memory "
-                          "(MPI_Comm_split_type with MPI_COMM_TYPE_SHARED makes communicators of "
-                          "those that do)");
+        plan.error =
+            fail(MPI_ERR_RMA_SHARED,
+                 "comm has %s, which share no memory "
+                 "(MPI_Comm_split_type with MPI_COMM_TYPE_SHARED makes communicators of "
+                 "those that do)",
+                 spans_worlds() ? "processes of several worlds" : "ranks on several nodes");
     }
     if (spans_nodes_ && !plan.error && spans_worlds()) {
         plan.error = fail(MPI_ERR_UNSUPPORTED_OPERATION,

@@ -88,6 +88,11 @@ int main(int count, char** arguments) {
     MPI_Barrier(MPI_COMM_WORLD);
     if (count > 1 && strcmp(arguments[1], "stay") == 0) {
         rest(60);
+    } else if (count > 1 && strcmp(arguments[1], "stuck") == 0) {
+        if (rank != ranks - 1) {
+            MPI_Recv(received, 1, MPI_BYTE, ranks - 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+        rest(60);
     } else if (count > 1 && rank == 0) {
         rest(late_s / 2); /* calls are counted when they end */
         if (strcmp(arguments[1], "abort") == 0) {

@@ -138,6 +138,18 @@ def ended():
 
 
 @case
+def stuck():
+    """Waits that the end of the job has ended."""
+    for kind in kinds():
+        text = run("--ranks", kind, "-n", str(RANKS), "--timeout", "3", "--profile", OPTIONS.program, "stuck", code=124)
+        rows = table(text[text.index("mpiexec: profile of"):])
+        present = {row[0]: row for row in rows["waits"] if row[1] == "others" and row[4] == "MPI_Recv" and row[3] > 0.5}
+        expect(sorted(present) == list(range(RANKS - 1)), f"waits of {kind}: {rows['waits']}")
+        waiting = {row[0]: row[4] for row in rows["profile"]}
+        expect(waiting["MPI_Recv"] > 0.5 * (RANKS - 1), f"calls of {kind}: {rows['profile']}")
+
+
+@case
 def live():
     """What warren ranks shows of a job that runs."""
     if OPTIONS.warren is None:

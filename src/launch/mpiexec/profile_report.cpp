@@ -77,6 +77,31 @@ const ProfileRecord& record_of(const node::Segment& segment, std::uint32_t rank)
     return *reinterpret_cast<const ProfileRecord*>(segment.unit(profile::records, rank));
 }
 
+void add_call(RankTimes& times, CallTotal& call, std::uint32_t rank, double time_s) {
+    call.time_s += time_s;
+    times.mpi_s += time_s;
+    if (time_s > call.most_s) {
+        call.most_s = time_s;
+        call.most_rank = rank;
+    }
+}
+
+// `column`: of whom it was for, or nobody.
+void add_wait(ProfileReport& report, CallTotal& call, std::uint32_t rank, std::uint32_t column,
+              std::uint64_t waits, double time_s) {
+    call.waiting_s += time_s;
+    report.of_ranks[rank].waiting_s += time_s;
+    std::uint32_t peer = column;
+    if (column != profile::nobody) {
+        peer = column * report.ranks_each;
+        report.of_ranks[peer].waited_for_s += time_s;
+        PairMatrix& waiting = report.waiting;
+        waiting.at(rank / waiting.ranks_each, peer / waiting.ranks_each) += time_s;
+    }
+    report.waits.push_back(
+        {.call = call.name, .rank = rank, .peer = peer, .waits = waits, .time_s = time_s});
+}
+
 void read_row(ProfileReport& report, Collected& collected, std::uint32_t rank,
               const profile::Row& row, double seconds_per_tick) {
     const std::uint64_t key = row.key.load(std::memory_order_relaxed);
@@ -86,36 +111,16 @@ void read_row(ProfileReport& report, Collected& collected, std::uint32_t rank,
     const std::string name = operation_of(profile::call_of(key));
     const double time_s = static_cast<double>(row.ticks.read()) * seconds_per_tick;
     const std::uint32_t detail = profile::detail_of(key);
-    RankTimes& times = report.of_ranks[rank];
     CallTotal& call = collected.calls[name];
     call.name = name;
     switch (profile::kind_of(key)) {
     case RowKind::call:
         call.calls += row.calls.read();
-        call.time_s += time_s;
-        times.mpi_s += time_s;
-        if (time_s > call.most_s) {
-            call.most_s = time_s;
-            call.most_rank = rank;
-        }
+        add_call(report.of_ranks[rank], call, rank, time_s);
         break;
-    case RowKind::wait: {
-        call.waiting_s += time_s;
-        times.waiting_s += time_s;
-        std::uint32_t peer = detail;
-        if (detail != profile::nobody) {
-            peer = detail * report.ranks_each;
-            report.of_ranks[peer].waited_for_s += time_s;
-            PairMatrix& waiting = report.waiting;
-            waiting.at(rank / waiting.ranks_each, peer / waiting.ranks_each) += time_s;
-        }
-        report.waits.push_back({.call = name,
-                                .rank = rank,
-                                .peer = peer,
-                                .waits = row.calls.read(),
-                                .time_s = time_s});
+    case RowKind::wait:
+        add_wait(report, call, rank, detail, row.calls.read(), time_s);
         break;
-    }
     case RowKind::collective: {
         CollectiveTotal& total = collected.collectives[{name, detail}];
         total.name = name;
@@ -126,6 +131,29 @@ void read_row(ProfileReport& report, Collected& collected, std::uint32_t rank,
         break;
     }
     }
+}
+
+// The wait that a rank is in, or was in when its job ended: the one that a user looks for whose
+// ranks wait for ever.
+void read_present_wait(ProfileReport& report, Collected& collected, std::uint32_t rank,
+                       const node::Activity& activity) {
+    constexpr auto relaxed = std::memory_order_relaxed;
+    const std::uint64_t since = activity.since_ns.load(std::memory_order_acquire);
+    const std::uint64_t now = monotonic_ns();
+    if (since == 0 || since >= now) {
+        return;
+    }
+    const std::string name = operation_of(activity.call.load(relaxed));
+    CallTotal& call = collected.calls[name];
+    call.name = name;
+    const double time_s = static_cast<double>(now - since) * 1e-9;
+    const std::int32_t peer = activity.peer.load(relaxed);
+    const bool known = peer >= 0 && static_cast<std::uint32_t>(peer) < report.ranks &&
+                       activity.peer_in_world.load(relaxed) != 0;
+    add_call(report.of_ranks[rank], call, rank, time_s);
+    add_wait(report, call, rank,
+             known ? static_cast<std::uint32_t>(peer) / report.ranks_each : profile::nobody, 1,
+             time_s);
 }
 
 void read_pairs(ProfileReport& report, std::uint32_t rank, const ProfileRecord& record,
@@ -256,6 +284,7 @@ ProfileReport read_profile(const node::Segment& segment) {
         for (const profile::Row& row : record.rows) {
             read_row(report, collected, rank, row, run.seconds_per_tick);
         }
+        read_present_wait(report, collected, rank, segment.slot(rank).activity);
         read_pairs(report, rank, record, columns);
     }
     for (const RankTimes& times : report.of_ranks) {

@@ -8,6 +8,7 @@ import os
 import pathlib
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -74,6 +75,19 @@ def jobs_connect_by_port():
     succeeded(run(command(3, "call", port)), "met 400")
     output, errors = server.communicate(timeout=60)
     expect((server.returncode, output, errors) == (0, "met 900\n", ""), f"{output}{errors}")
+
+
+@case
+def words_of_strangers_are_no_request_to_spawn():
+    server = start(command(1, "serve"))
+    port = server.stdout.readline().strip()
+    for words in (b"\0" * 50, b"true\0", b"warren:0123456789abcdef:0:1\0true\0", os.urandom(40)):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as stranger:
+            stranger.connect(f"\0warren.{port.split(':')[1]}.mpiexec")
+            stranger.send(words)
+    succeeded(run(command(1, "call", port)), "met 100")
+    output, errors = server.communicate(timeout=60)
+    expect((server.returncode, output, errors) == (0, "met 100\n", ""), f"{output}{errors}")
 
 
 @case

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <string_view>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -25,13 +26,21 @@ constexpr int requests_waiting = 64;
 // Ranks that a command line asks for, so that later worlds know how many share the processors.
 std::uint32_t count_ranks(const std::vector<char*>& words) {
     std::uint32_t ranks = 0;
-    for (std::size_t index = 0; index + 1 < words.size(); ++index) {
-        if (words[index] != nullptr && std::strcmp(words[index], "-n") == 0 &&
-            words[index + 1] != nullptr) {
+    bool in_options = true; // "--" is before each program, ":" behind its arguments
+    for (std::size_t index = 0; index + 1 < words.size() && words[index] != nullptr; ++index) {
+        const std::string_view word = words[index];
+        if (in_options && word == "-n" && words[index + 1] != nullptr) {
             ranks += static_cast<std::uint32_t>(std::strtoul(words[index + 1], nullptr, 10));
         }
+        in_options = word == ":" || (in_options && word != "--");
     }
     return ranks;
+}
+
+// Whether a packet is a request of a rank of this world: words, the first of which is a port there.
+// Others of the user can connect, too, and what they may send must not fail the job.
+bool is_request(const std::string& packet, std::uint64_t world) {
+    return packet.starts_with(node::port_name_start(world)) && packet.back() == '\0';
 }
 
 // The words of a packet, which ends with a 0, as arguments.
@@ -126,7 +135,7 @@ void SpawnedJobs::read_request(std::uint32_t number, const sigset_t& signals) {
     job_.events.forget(connection);
     connections_.erase(found);
     packet.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-    if (!packet.empty() && packet.back() == '\0' && !killed_ &&
+    if (is_request(packet, node::world_number(job_.segment)) && !killed_ &&
         !start(connection, packet, signals)) {
         const std::string text =
             std::string("mpiexec can't start another mpiexec: ") + std::strerror(errno);

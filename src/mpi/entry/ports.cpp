@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "mpi.h"
+#include "mpi/job/local_socket.hpp"
 #include "mpi/message/other_worlds.hpp"
 #include "mpi/message/payload.hpp"
 
@@ -42,10 +43,9 @@ constexpr transport::Header header_of_port(transport::CellKind kind) {
 } // namespace
 
 std::string PortName::text() const {
-    char text[node::port_name_limit];
-    std::snprintf(text, sizeof text, "warren:%016" PRIx64 ":%" PRIu32 ":%016" PRIx64, process.world,
-                  process.rank, number);
-    return text;
+    char text[64];
+    std::snprintf(text, sizeof text, "%" PRIu32 ":%016" PRIx64, process.rank, number);
+    return node::port_name_start(process.world) + text;
 }
 
 Error PortName::parse(const char* text, PortName& made) {

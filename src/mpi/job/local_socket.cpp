@@ -51,6 +51,12 @@ std::string launcher_socket_of(std::uint64_t world) {
     return text;
 }
 
+std::string port_name_start(std::uint64_t world) {
+    char text[48];
+    std::snprintf(text, sizeof text, "warren:%016llx:", static_cast<unsigned long long>(world));
+    return text;
+}
+
 int listen_at(const std::string& name, int type, int backlog) {
     const int made = open_socket(type);
     if (made < 0) {

@@ -15,6 +15,8 @@ namespace warren::node {
 // The names of a process's socket, and of the socket by which its mpiexec takes requests.
 std::string socket_of(const ProcessName& process);
 std::string launcher_socket_of(std::uint64_t world);
+// How the names of a world's ports begin (mpi/entry/ports.hpp).
+std::string port_name_start(std::uint64_t world);
 
 // A socket of this type (SOCK_STREAM, SOCK_SEQPACKET) that takes connections under the name, or
 // only keeps it from others (`backlog` 0). Not blocking, closed by exec. -1 with errno.

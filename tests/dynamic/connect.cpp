@@ -86,6 +86,8 @@ void mistakes() {
     MPI_Info_set(info, "timeout", "0.05");
     EXPECT(class_of(MPI_Comm_accept(port, info, 0, comm, &made)) == MPI_ERR_PORT);
     EXPECT(class_of(MPI_Comm_connect(port, info, 0, comm, &made)) == MPI_ERR_PORT);
+    MPI_Info_set(info, "timeout", "1e-30"); // less than a tick of the clock is not for ever
+    EXPECT(class_of(MPI_Comm_accept(port, info, 0, comm, &made)) == MPI_ERR_PORT);
     MPI_Info_set(info, "timeout", "soon");
     EXPECT(class_of(MPI_Comm_accept(port, info, 0, comm, &made)) == MPI_ERR_INFO_VALUE);
     MPI_Info_free(&info);

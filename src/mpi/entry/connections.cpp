@@ -37,7 +37,8 @@ Error parse_seconds(const char* what, const char* text, std::uint64_t& time_ns) 
         return fail(MPI_ERR_INFO_VALUE, "%s is \"%.40s\", not a number of seconds above 0", what,
                     text);
     }
-    time_ns = static_cast<std::uint64_t>(seconds * 1e9);
+    // (0 ns would be for ever.)
+    time_ns = std::max<std::uint64_t>(static_cast<std::uint64_t>(seconds * 1e9), 1);
     return {};
 }
 

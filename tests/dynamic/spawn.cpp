@@ -125,6 +125,26 @@ void merged(MPI_Comm inter, bool parent) {
     MPI_Comm_set_errhandler(all, MPI_ERRORS_RETURN);
     EXPECT(class_of(MPI_Win_allocate(4, 1, MPI_INFO_NULL, all, static_cast<void*>(&base),
                                      &window)) == MPI_ERR_UNSUPPORTED_OPERATION);
+    // Worlds share no memory, and are sets of processes of their own.
+    MPI_Info hints;
+    MPI_Info_create(&hints);
+    MPI_Info_set(hints, "mpi_pset_name", "mpi://WORLD");
+    for (const int type : {MPI_COMM_TYPE_SHARED, MPI_COMM_TYPE_RESOURCE_GUIDED}) {
+        MPI_Comm part;
+        MPI_Comm_split_type(all, type, 0, hints, &part);
+        EXPECT(size_of(part) == size_of(inter));
+        MPI_Comm_set_errhandler(part, MPI_ERRORS_RETURN);
+        EXPECT(MPI_Win_allocate_shared(4, 1, MPI_INFO_NULL, part, static_cast<void*>(&base),
+                                       &window) == MPI_SUCCESS);
+        MPI_Win_free(&window);
+        MPI_Comm_free(&part);
+    }
+    MPI_Info_set(hints, "mpi_pset_name", "mpi://SELF");
+    MPI_Comm alone;
+    MPI_Comm_split_type(all, MPI_COMM_TYPE_RESOURCE_GUIDED, 0, hints, &alone);
+    EXPECT(size_of(alone) == 1);
+    MPI_Comm_free(&alone);
+    MPI_Info_free(&hints);
     MPI_Comm copy;
     MPI_Comm_dup(reversed, &copy);
     MPI_Barrier(copy);
@@ -229,9 +249,7 @@ void refused() {
     int code = MPI_Comm_spawn("/nowhere/at/all", MPI_ARGV_NULL, 3, MPI_INFO_NULL, 0, comm,
                               &children, codes);
     EXPECT(class_of(code) == MPI_ERR_SPAWN && children == MPI_COMM_NULL);
-    if (rank_in(comm) == 0) {
-        EXPECT(codes[0] == MPI_ERR_SPAWN && codes[2] == MPI_ERR_SPAWN);
-    }
+    EXPECT(codes[0] == MPI_ERR_SPAWN && codes[2] == MPI_ERR_SPAWN); // at all ranks
     char text[MPI_MAX_ERROR_STRING];
     int length = 0;
     MPI_Error_string(code, text, &length);
@@ -242,6 +260,68 @@ void refused() {
     code =
         MPI_Comm_spawn(program.c_str(), MPI_ARGV_NULL, 0, MPI_INFO_NULL, 0, comm, &children, codes);
     EXPECT(class_of(code) == MPI_ERR_SPAWN);
+    MPI_Comm_free(&comm);
+}
+
+// Of a set of numbers that would do, the largest is started that is asked for at most. What only
+// the root's arguments say, also how many codes there are, holds at all ranks.
+void soft() {
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    const bool first = rank_in(comm) == 0;
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "soft", "0:9:2,7");
+    MPI_Comm children;
+    int codes[6] = {-1, -1, -1, -1, -1, -1};
+    char part[] = "end";
+    char* arguments[] = {part, nullptr};
+    EXPECT(MPI_Comm_spawn(program.c_str(), arguments, first ? 3 : -9, info, 0, comm, &children,
+                          codes) == MPI_SUCCESS);
+    EXPECT(remote_size_of(children) == 2);
+    EXPECT(codes[1] == MPI_SUCCESS && codes[2] == MPI_ERR_SPAWN && codes[3] == -1);
+    MPI_Comm_disconnect(&children);
+
+    char own[1024];
+    std::snprintf(own, sizeof own, "%s", program.c_str());
+    char* commands[] = {own, own};
+    char** each[] = {arguments, arguments};
+    const int processes[] = {2, 2};
+    MPI_Info infos[] = {info, MPI_INFO_NULL};
+    MPI_Info_set(info, "soft", "1");
+    EXPECT(MPI_Comm_spawn_multiple(first ? 2 : 0, commands, each, processes, infos, 0, comm,
+                                   &children, codes) == MPI_SUCCESS);
+    EXPECT(remote_size_of(children) == 3);
+    EXPECT(codes[0] == MPI_SUCCESS && codes[1] == MPI_ERR_SPAWN && codes[2] == MPI_SUCCESS &&
+           codes[3] == MPI_SUCCESS && codes[4] == -1);
+    MPI_Comm_disconnect(&children);
+
+    for (const char* numbers : {"4", "0", "few"}) {
+        MPI_Info_set(info, "soft", numbers);
+        const int code = MPI_Comm_spawn(program.c_str(), arguments, 3, info, 0, comm, &children,
+                                        MPI_ERRCODES_IGNORE);
+        EXPECT(class_of(code) == (numbers[0] == 'f' ? MPI_ERR_INFO_VALUE : MPI_ERR_SPAWN));
+    }
+    MPI_Info_free(&info);
+    MPI_Comm_free(&comm);
+}
+
+// Commands that mpiexec could take for something of its own are names of programs like any other.
+void odd_commands() {
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    for (const char* command : {"--version", "-n", "--", ":", "\1"}) {
+        MPI_Comm children;
+        const int code = MPI_Comm_spawn(command, MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, comm,
+                                        &children, MPI_ERRCODES_IGNORE);
+        EXPECT(class_of(code) == MPI_ERR_SPAWN);
+        char text[MPI_MAX_ERROR_STRING];
+        int length = 0;
+        MPI_Error_string(code, text, &length);
+        EXPECT(std::strstr(text, "is not in PATH") != nullptr);
+    }
     MPI_Comm_free(&comm);
 }
 
@@ -257,7 +337,8 @@ void refused_hosts() {
                                      {"host", "localhost,nowhere.example:2"},
                                      {"hosts", "localhost nowhere.example"},
                                      {"hostfile", file},
-                                     {"hostfile", "/nowhere/at/all"}};
+                                     {"hostfile", "/nowhere/at/all"},
+                                     {"hostfile", "/tmp"}};
     MPI_Comm comm;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
@@ -370,6 +451,8 @@ int main(int argc, char** argv) {
         strangers();
         refused();
         refused_hosts();
+        soft();
+        odd_commands();
         ends_apart();
     }
     MPI_Finalize();

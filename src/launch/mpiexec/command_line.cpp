@@ -4,12 +4,14 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string_view>
 #include <utility>
 
 #include "launch/mpiexec/errors.hpp"
 #include "launch/mpiexec/options.hpp"
+#include "mpi/job/soft_numbers.hpp"
 
 namespace warren::launch {
 
@@ -56,11 +58,29 @@ Error Parser::option(const std::string& word) {
     return found->set(use);
 }
 
+// The largest number of ranks that would do. (Without -n, what there are slots for is not known
+// yet.)
+Error choose_soft(Program& program) {
+    std::optional<std::uint32_t> largest = program.ranks;
+    if (!program.soft.empty() && program.ranks_given) {
+        node::largest_soft_number(program.soft, program.ranks, largest);
+    }
+    if (largest.value_or(0) == 0) {
+        return fail(exit_usage, "option -soft %.80s: none of the numbers is from 1 to %u",
+                    program.soft.c_str(), program.ranks);
+    }
+    program.ranks = *largest;
+    return {};
+}
+
 Error Parser::finish_program() {
     if (program_.arguments.empty()) {
         return fail(exit_usage, "%s",
                     made_.programs.empty() ? "no program to run; mpiexec --help explains"
                                            : "no program between ':' and the next ':' or the end");
+    }
+    if (Error error = choose_soft(program_)) {
+        return error;
     }
     made_.programs.push_back(std::move(program_));
     program_ = {};

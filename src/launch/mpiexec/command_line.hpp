@@ -61,6 +61,7 @@ struct HwlocSharing {
 struct Program {
     std::uint32_t ranks = 1;
     bool ranks_given = false;
+    std::string soft = {};              // numbers of ranks that would do; empty: only `ranks`
     std::vector<std::string> arguments; // the first is the program as written
     std::string directory = {};         // empty: where mpiexec was started
     std::string search = {};            // folders to look for the program in; empty: PATH

@@ -297,6 +297,9 @@ TEST(CommandLine, OptionsOfOtherLaunchersAreUnderstoodOrAnswered) {
     EXPECT_EQ(line.environment[0].value, "tcp,ib0");
     EXPECT_EQ(line.programs[0].search, "/opt/bin");
     EXPECT_EQ(line.launcher, "srun");
+    EXPECT_EQ(parsed({"-soft", "1:9:3", "-n", "6", "a"}).ranks(), 4U);
+    EXPECT_NE(refused({"-n", "2", "-soft", "3,4", "a"}).find("none of the numbers"),
+              std::string::npos);
     EXPECT_EQ(parsed({"--launcher", "ip netns exec {host}", "a"}).launcher, "ip netns exec {host}");
     EXPECT_NE(refused({"--launcher", "rsh", "a"}).find("'rsh'"), std::string::npos);
     EXPECT_NE(refused({"--map-by", "socket:PE=4", "a"}).find("--bind-to"), std::string::npos);

@@ -495,8 +495,9 @@ constexpr std::array table{
            {"-soft"},
            Takes::value,
            " NUMBERS",
-           other_launchers::check_soft,
-           "the standard's: numbers of ranks that would do, too; -n says how many are started"},
+           other_launchers::set_soft,
+           "the standard's: numbers of ranks that would do; the largest that is not above -n is "
+           "started"},
     Option{others,
            {"-arch"},
            Takes::value,

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <sys/utsname.h>
 
 #include "launch/mpiexec/errors.hpp"
 #include "launch/mpiexec/option_values.hpp"
 #include "mpi/job/segment.hpp"
+#include "mpi/job/soft_numbers.hpp"
 
 namespace warren::launch::other_launchers {
 
@@ -113,14 +115,15 @@ Error set_search_path(OptionUse& use) {
     return {};
 }
 
-// The program starts with the number of -n, which is one of those that -soft allows.
-Error check_soft(OptionUse& use) {
-    if (use.value.empty() || use.value.find_first_not_of("0123456789:,-") != std::string::npos) {
+Error set_soft(OptionUse& use) {
+    std::optional<std::uint32_t> largest;
+    if (!node::largest_soft_number(use.value, node::rank_limit, largest)) {
         return fail(exit_usage,
                     "option %s needs numbers of ranks, as in 2:8:2 or 1,4,16, not "
                     "'%.80s'",
                     use.word.c_str(), use.value.c_str());
     }
+    use.program.soft = use.value;
     return {};
 }
 

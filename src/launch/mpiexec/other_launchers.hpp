@@ -17,7 +17,7 @@ Error set_launcher(OptionUse& use);
 // The standard's: -initial-errhandler, -path, -soft, -arch.
 Error set_initial_error_handler(OptionUse& use);
 Error set_search_path(OptionUse& use);
-Error check_soft(OptionUse& use);
+Error set_soft(OptionUse& use);
 Error check_architecture(OptionUse& use);
 // Have no equivalent here: the error says what to use instead.
 Error refuse_config_file(OptionUse& use);

@@ -6,11 +6,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <strings.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include "mpi/coll/collectives.hpp"
@@ -18,11 +19,18 @@
 #include "mpi/entry/info.hpp"
 #include "mpi/entry/other_worlds.hpp"
 #include "mpi/entry/release.hpp"
+#include "mpi/job/soft_numbers.hpp"
 #include "mpi/job/spawn_request.hpp"
 
 namespace warren::mpi {
 
 namespace {
+
+// A command's processes.
+struct Processes {
+    std::int32_t asked; // for which the caller has error codes
+    std::int32_t started;
+};
 
 // The root's arguments.
 struct Commands {
@@ -31,8 +39,7 @@ struct Commands {
     char*** arguments; // null: none
     const int* processes;
     const MPI_Info* infos;
-    bool of_one = false; // MPI_Comm_spawn: `processes` is there at each rank
-    std::int64_t processes_in_all = 0;
+    std::vector<Processes> numbers = {}; // of each command
 };
 
 // Whether the info key host names this node: a name, perhaps with a number of slots.
@@ -83,6 +90,7 @@ Error check_file_of_hosts(const comm::Info& info) {
     Error error;
     char* line = nullptr;
     std::size_t room = 0;
+    errno = 0;
     while (!error && getline(&line, &room, file) >= 0) {
         const std::string_view text = line;
         constexpr const char* blank = " \t\r\n";
@@ -91,6 +99,10 @@ Error check_file_of_hosts(const comm::Info& info) {
         if (!host.empty() && host.front() != '#') {
             error = check_host("hostfile", host);
         }
+    }
+    if (!error && std::ferror(file) != 0) {
+        error = fail(MPI_ERR_SPAWN, "the info key hostfile names \"%.80s\": %s", path->c_str(),
+                     std::strerror(errno));
     }
     std::free(line);
     std::fclose(file);
@@ -143,9 +155,6 @@ Error add_info(const comm::Info& info, std::vector<std::string>& words) {
     if (const std::string* path = info.find("path")) {
         words.insert(words.end(), {"-path", *path});
     }
-    if (const std::string* soft = info.find("soft")) {
-        words.insert(words.end(), {"-soft", *soft});
-    }
     if (const std::string* arch = info.find("arch")) {
         words.insert(words.end(), {"-arch", *arch});
     }
@@ -164,6 +173,30 @@ void add_common_info(const comm::Info& info, std::vector<std::string>& words) {
     if (const std::string* handler = info.find("mpi_initial_errhandler")) {
         words.insert(words.end(), {"-initial-errhandler", *handler});
     }
+}
+
+// Chooses the largest of the numbers that would do, up to what is asked for.
+Error find_number(const comm::Info& info, int number, Processes& its) {
+    its.started = its.asked;
+    const std::string* const soft = info.find("soft");
+    if (soft == nullptr) {
+        return {};
+    }
+    std::optional<std::uint32_t> largest;
+    if (!node::largest_soft_number(*soft, static_cast<std::uint32_t>(its.asked), largest)) {
+        return fail(
+            MPI_ERR_INFO_VALUE,
+            "the info key soft is \"%.80s\", not numbers of processes, as in 2:8:2 or 1,4,16",
+            soft->c_str());
+    }
+    if (!largest) {
+        return fail(
+            MPI_ERR_SPAWN,
+            "command %d: none of the numbers of the info key soft, \"%.80s\", is from 0 to %d",
+            number, soft->c_str(), its.asked);
+    }
+    its.started = static_cast<std::int32_t>(*largest);
+    return {};
 }
 
 // mpiexec takes a colon alone for the end of a program's arguments.
@@ -192,11 +225,11 @@ Error words_of(Context& context, Commands& given, std::vector<std::string>& word
                     given.count);
     }
     words = {"--bind-to", "none"};
+    bool first = true;
     for (int number = 0; number < given.count; ++number) {
         if (Error error = check_command(given, number)) {
             return error;
         }
-        given.processes_in_all += given.processes[number];
         comm::Info info;
         if (Error error = copy_info(context.process, given.infos[number], info)) {
             return error;
@@ -204,23 +237,28 @@ Error words_of(Context& context, Commands& given, std::vector<std::string>& word
         if (number == 0) {
             add_common_info(info, words);
         }
-        if (given.processes[number] == 0) {
+        Processes& its = given.numbers[static_cast<std::size_t>(number)];
+        if (Error error = find_number(info, number, its)) {
+            return error;
+        }
+        if (its.started == 0) {
             continue;
         }
-        if (given.processes_in_all > given.processes[number]) {
+        if (!std::exchange(first, false)) {
             words.emplace_back(":");
         }
-        words.insert(words.end(), {"-n", std::to_string(given.processes[number])});
+        words.insert(words.end(), {"-n", std::to_string(its.started)});
         if (Error error = add_info(info, words)) {
             return error;
         }
-        words.emplace_back(given.commands[number]);
+        // The command is no option, however it begins.
+        words.insert(words.end(), {"--", escaped(given.commands[number])});
         char** argument = given.arguments != nullptr ? given.arguments[number] : nullptr;
         for (; argument != nullptr && *argument != nullptr; ++argument) {
             words.push_back(escaped(*argument));
         }
     }
-    return given.processes_in_all > 0 ? Error{} : fail(MPI_ERR_SPAWN, "no process is asked for");
+    return !first ? Error{} : fail(MPI_ERR_SPAWN, "no process is asked for");
 }
 
 // At the root: has the processes started, and waits until they connect.
@@ -270,25 +308,49 @@ Error start_world(Context& context, void* arguments, Meeting& found) {
     return error;
 }
 
+// Only the root knows how many processes were asked for, and were started.
+Error tell_numbers(Context& context, comm::Communicator& comm, int root,
+                   std::vector<Processes>& numbers) {
+    coll::Collectives among(context.messages, comm);
+    std::uint64_t commands = numbers.size();
+    if (Error error = among.bcast(coll::bytes_of(&commands, sizeof commands), root)) {
+        return error;
+    }
+    numbers.resize(commands);
+    return among.bcast(coll::bytes_of(numbers.data(), commands * sizeof(Processes)), root);
+}
+
+void fill_codes(const std::vector<Processes>& numbers, bool spawned, int* codes) {
+    for (const Processes& its : numbers) {
+        const std::int32_t started = spawned ? its.started : 0;
+        codes = std::fill_n(codes, started, MPI_SUCCESS);
+        codes = std::fill_n(codes, its.asked - started, MPI_ERR_SPAWN);
+    }
+}
+
 Error spawn(Context& context, Commands given, int root, comm::Communicator& comm,
             MPI_Comm* intercomm, int array_of_errcodes[]) {
     *intercomm = MPI_COMM_NULL;
     if (comm.inter()) {
         return fail(MPI_ERR_COMM, "the communicator is an intercommunicator");
     }
+    const bool is_root = comm.rank() == root;
+    for (int number = 0; is_root && given.processes != nullptr && number < given.count; ++number) {
+        given.numbers.push_back({.asked = std::max(given.processes[number], 0), .started = 0});
+    }
     comm::Communicator* made = nullptr;
     Error error = meet(context, comm, root, start_world, &given,
                        "the root could not spawn the processes", made);
-    // Only the root knows how many codes there are, when there is no world.
-    std::int64_t codes = error ? given.processes_in_all : made->peers();
-    if (comm.rank() != root && given.of_one) {
-        codes = std::min<std::int64_t>(codes, *given.processes);
-    }
-    if (array_of_errcodes != MPI_ERRCODES_IGNORE && codes > 0) {
-        std::fill_n(array_of_errcodes, codes, error ? MPI_ERR_SPAWN : MPI_SUCCESS);
+    Error told = tell_numbers(context, comm, root, given.numbers);
+    if (array_of_errcodes != MPI_ERRCODES_IGNORE) {
+        fill_codes(given.numbers, !error, array_of_errcodes);
     }
     if (error) {
+        told.drop();
         return error;
+    }
+    if (told) {
+        return told;
     }
     inherit(context, comm, *made);
     *intercomm = context.communicators.handle_of(*made);
@@ -305,8 +367,7 @@ Error comm_spawn(Context& context, const char* command, char* argv[], int maxpro
                   .commands = commands,
                   .arguments = &argv,
                   .processes = &maxprocs,
-                  .infos = &info,
-                  .of_one = true},
+                  .infos = &info},
                  root, comm, intercomm, array_of_errcodes);
 }
 

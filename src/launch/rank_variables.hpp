@@ -26,7 +26,7 @@ inline constexpr RankVariable rank_variables[] = {
 };
 inline constexpr std::size_t rank_variable_count = std::size(rank_variables);
 
-// The same for all ranks of a node: the number of ranks in the world, or on the node.
+// These are the same for all ranks of a node: the number of ranks in the world, or on the node.
 inline constexpr RankVariable size_variables[] = {
     {"WARREN_SIZE", false},
     {"OMPI_COMM_WORLD_SIZE", false},

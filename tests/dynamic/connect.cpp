@@ -224,7 +224,15 @@ void join() {
     }
     close(socket);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-    EXPECT(class_of(MPI_Comm_join(-1, &inter)) == MPI_ERR_ARG);
+    int ends[2];
+    EXPECT(pipe(ends) == 0);
+    // Nothing of these could carry words in both directions.
+    for (const int descriptor : {-1, ends[0], ends[1]}) {
+        EXPECT(class_of(MPI_Comm_join(descriptor, &inter)) == MPI_ERR_ARG);
+        EXPECT(inter == MPI_COMM_NULL);
+    }
+    close(ends[0]);
+    close(ends[1]);
 }
 
 } // namespace

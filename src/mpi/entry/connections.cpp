@@ -185,17 +185,19 @@ constexpr std::uint64_t join_look_ns = 20'000'000;
 // finds the port closed.
 constexpr std::uint64_t refusal_patience_ns = 2'000'000'000;
 
-// The other side's end is an error and no signal.
-ssize_t send_to(int fd, const void* data, std::size_t bytes) {
-    const ssize_t done = ::send(fd, data, bytes, MSG_NOSIGNAL);
-    return done < 0 && errno == ENOTSOCK ? write(fd, data, bytes) : done;
+// Anything else may never become ready to read or write, as one end of a pipe.
+Error check_socket(int fd) {
+    int type = 0;
+    socklen_t bytes = sizeof type;
+    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) != 0) {
+        return fail(MPI_ERR_ARG, "fd = %d: %s", fd, std::strerror(errno));
+    }
+    return type == SOCK_STREAM ? Error{} : fail(MPI_ERR_ARG, "fd = %d is not a stream socket", fd);
 }
 
-// A number that is no descriptor counts as ready: the call then says so. poll() skips negative
-// ones.
 bool is_ready(int fd, short event) {
     pollfd polled = {.fd = fd, .events = event, .revents = 0};
-    return fd < 0 || poll(&polled, 1, 0) > 0;
+    return poll(&polled, 1, 0) > 0;
 }
 
 // Waits until something can be read, or written; false: not before the time `limit`, ns; 0: there
@@ -219,7 +221,8 @@ Error move_all(Context& context, int fd, void* data, std::size_t bytes, bool wri
     while (bytes > 0) {
         await(context, fd, writes ? POLLOUT : POLLIN, no_limit);
         context.rank.lock.unlock();
-        const ssize_t done = writes ? send_to(fd, at, bytes) : read(fd, at, bytes);
+        const ssize_t done = writes ? ::send(fd, at, bytes, MSG_NOSIGNAL) // an end is no signal
+                                    : read(fd, at, bytes);
         const int reason = errno;
         context.rank.lock.lock();
         if (done > 0) {
@@ -336,6 +339,9 @@ Error connect_joining(Context& context, void* arguments, Meeting& found) {
 
 Error comm_join(Context& context, int fd, MPI_Comm* intercomm) {
     *intercomm = MPI_COMM_NULL;
+    if (Error error = check_socket(fd)) {
+        return error;
+    }
     Joining joining = {.fd = fd, .own = {}, .other = {}};
     char port_name[MPI_MAX_PORT_NAME] = {};
     Error opened = open_port(context, nullptr, port_name);

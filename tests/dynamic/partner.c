@@ -125,6 +125,22 @@ static void spawn_in_sessions(char** argv) {
     }
 }
 
+/* The process leaves MPI before its child does, which goes on alone. */
+static void spawn_in_last_session(char** argv) {
+    MPI_Session session;
+    MPI_Group group;
+    MPI_Comm comm, child;
+    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+    MPI_Group_from_session_pset(session, "mpi://SELF", &group);
+    MPI_Comm_create_from_group(group, "last", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
+    char* arguments[] = {"goes_on", NULL};
+    MPI_Comm_spawn(argv[0], arguments, 1, MPI_INFO_NULL, 0, comm, &child, MPI_ERRCODES_IGNORE);
+    MPI_Comm_disconnect(&child);
+    MPI_Comm_free(&comm);
+    MPI_Group_free(&group);
+    MPI_Session_finalize(&session);
+}
+
 static int descriptors(void) {
     int count = 0;
     DIR* folder = opendir("/proc/self/fd");
@@ -229,10 +245,18 @@ int main(int argc, char** argv) {
         spawn_in_sessions(argv);
         return 0;
     }
+    if (strcmp(part, "last_session") == 0) {
+        spawn_in_last_session(argv);
+        return 0;
+    }
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_get_parent(&parent);
-    if (strcmp(part, "wait") == 0) {
+    if (strcmp(part, "goes_on") == 0) {
+        MPI_Comm_disconnect(&parent);
+        usleep(300000);
+        say("went on");
+    } else if (strcmp(part, "wait") == 0) {
         wait_for_ever(parent != MPI_COMM_NULL ? parent : spawn(argv, 2));
     } else if (strcmp(part, "child_dies") == 0) {
         if (parent != MPI_COMM_NULL) {

@@ -251,6 +251,11 @@ def child_of_a_later_session_is_noticed():
 
 
 @case
+def world_goes_on_after_the_last_session():
+    succeeded(run([args.partner, "last_session"]), "went on")
+
+
+@case
 def variable_limits_the_time_to_connect():
     job = run(["env", "WARREN_CONNECT_TIMEOUT=0.1", args.partner, "not_accepted"])
     expect(job.returncode != 0 and "accepted at within 0.100 s" in job.stderr, job.stderr)

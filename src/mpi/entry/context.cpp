@@ -2,6 +2,7 @@
 #include "mpi/entry/file_release.hpp"
 #include "mpi/entry/window_release.hpp"
 
+#include <memory>
 #include <pthread.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
@@ -172,6 +173,10 @@ void close_context() {
     }
     own_context = nullptr;
     if (context->sessions.opened() > 0) {
+        // The worlds that it has spawned go on alone: the process may end, or start with new ones.
+        std::destroy_at(&context->launcher);
+        std::construct_at(&context->launcher, node::world_number(rank.segment),
+                          rank.bootstrap().has_launcher());
         rank_state.sleeping_context = context;
         return;
     }

@@ -79,9 +79,31 @@ OBJECT_BYTES = {
 }
 
 # Objects that no constant of ours names: another name of a type, and objects that the standard lacks.
-MORE_OBJECTS = {"ompi_mpi_c_complex": "MPI_C_FLOAT_COMPLEX"}
+MORE_OBJECTS = {
+    "ompi_mpi_c_complex": "MPI_C_FLOAT_COMPLEX",
+    "ompi_mpi_short_float": "MPI_REAL2",
+    "ompi_mpi_c_short_float_complex": "MPI_COMPLEX4",
+    "ompi_mpi_cxx_sfltcplex": "MPI_COMPLEX4",
+}
 OBJECTS_OF_NOTHING = """ompi_mpi_lb ompi_mpi_ub ompi_mpi_2cplex ompi_mpi_2dblcplex ompi_mpi_ldblcplex
-ompi_mpi_short_float ompi_mpi_c_short_float_complex ompi_mpi_cxx_sfltcplex ompi_mpi_unavailable""".split()
+ompi_mpi_unavailable""".split()
+# Error classes beyond the standard's, which programs may look up though no procedure returns them.
+MORE_ERROR_CLASSES = {
+    "openmpi": {
+        75: "MPI_ERR_PROC_FAILED: a process has failed",
+        76: "MPI_ERR_PROC_FAILED_PENDING: a receive from any rank may never end, as a process has failed",
+        77: "MPI_ERR_REVOKED: the communicator has been revoked",
+    },
+    "mpich": {
+        101: "MPIX_ERR_PROC_FAILED: a process has failed",
+        102: "MPIX_ERR_PROC_FAILED_PENDING: a receive from any rank may never end, as a process has failed",
+        103: "MPIX_ERR_REVOKED: the communicator has been revoked",
+        104: "MPIX_ERR_EAGAIN: the operation can't be issued now",
+        105: "MPIX_ERR_NOREQ: no request can be allocated",
+        106: "MPIX_ERR_STREAM: the stream is invalid",
+        107: "MPIX_ERR_TIMEOUT: the operation took too long",
+    },
+}
 # An error handler of MPI 2's classes for C++: libmpi_cxx.so.40 needs its address.
 # An exception can't pass through the core, so failures end the job.
 CLASS_HANDLERS = {"ompi_mpi_errors_throw_exceptions": "MPI_ERRORS_ARE_FATAL"}

@@ -8,7 +8,8 @@ import foreign
 PARTS = 8
 
 # Written by hand in src/foreign: functions of the program among the arguments, values whose
-# meaning depends on others, or short ways of the library that are compiled in.
+# meaning depends on others, classes that the standard lacks, or short ways of the library that are
+# compiled in.
 BY_HAND = set("""
 MPI_Op_create MPI_Op_create_c MPI_Comm_create_keyval MPI_Type_create_keyval MPI_Win_create_keyval
 MPI_Keyval_create MPI_Comm_create_errhandler MPI_File_create_errhandler MPI_Win_create_errhandler
@@ -17,6 +18,7 @@ MPI_Comm_get_attr MPI_Attr_get MPI_Win_get_attr MPI_Type_get_contents MPI_Type_g
 MPI_Pcontrol MPI_Comm_spawn_multiple MPI_File_set_view MPI_File_get_view MPI_Abi_get_version
 MPI_T_source_get_info MPI_T_event_register_callback MPI_T_event_callback_set_info
 MPI_T_event_callback_get_info MPI_Comm_rank MPI_Comm_size MPI_Type_size MPI_Type_size_c
+MPI_Error_class MPI_Error_string
 """.split())
 
 # How many statuses an array has: by the procedure's parameter.
@@ -28,7 +30,6 @@ UNTOUCHED = {"ERROR_CODE": {"MPI_Abort"}, "BUFFER": {"MPI_Get_address"}, "RANK":
 
 # Strings that are cut to the foreign length: procedure -> limit.
 STRINGS = {
-    "MPI_Error_string": "ERROR_STRING",
     "MPI_Get_processor_name": "PROCESSOR_NAME",
     "MPI_Get_library_version": "LIBRARY_VERSION_STRING",
     "MPI_Comm_get_name": "OBJECT_NAME",

@@ -163,9 +163,15 @@ def text(abi):
             lines += mpich_handles(abi, kind)
     elif abi.name == "openmpi":
         lines += openmpi_handles(abi)
+    more = foreign.MORE_ERROR_CLASSES.get(abi.name, {})
+    lines += ["\n// What MPI_Error_string says of a class that the standard lacks; null: it is none.",
+              f"inline const char* more_error_class(int {'code' if more else '/*code*/'}) {{"]
+    lines += (switch("code", [(code, f'"{said}"') for code, said in more.items()], "nullptr")
+              if more else ["    return nullptr;"]) + ["}"]
     last = abi.constants["MPI_ERR_LASTCODE"]
     lines += [f"\ninline constexpr int core_last_code = {last.standard};",
-              f"inline constexpr int foreign_last_code = {last.number};"]
+              f"inline constexpr int foreign_last_code = {last.number};",
+              f"inline constexpr int foreign_error_text = {abi.limit('ERROR_STRING')[1]}; // with the null"]
     for name in ("IN_PLACE", "BUFFER_AUTOMATIC", "BOTTOM"):
         c = abi.constants["MPI_" + name]
         if c.foreign != "-":

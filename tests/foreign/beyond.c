@@ -52,6 +52,34 @@ static void handler(MPI_Comm* comm, int* code, ...) {
     ++handled;
 }
 
+/* Of extensions: programs look up all that their mpi.h names, and use types of the compiler. */
+static void more_than_the_standard(void) {
+#ifdef WARREN_OPENMPI
+    static const int classes[] = {75, 76, 77};
+    extern char ompi_mpi_short_float[];
+    const MPI_Datatype half = (MPI_Datatype)(void*)ompi_mpi_short_float;
+#else
+    static const int classes[] = {101, 102, 103, 104, 105, 106, 107};
+    const MPI_Datatype half = (MPI_Datatype)0x4c000246;
+#endif
+    for (unsigned i = 0; i < sizeof classes / sizeof *classes; ++i) {
+        char text[MPI_MAX_ERROR_STRING];
+        int length = 0;
+        CHECK(class_of(classes[i]) == classes[i]);
+        CHECK(MPI_Error_string(classes[i], text, &length) == MPI_SUCCESS);
+        CHECK(strncmp(text, "MPI", 3) == 0 && (int)strlen(text) == length);
+    }
+    int bytes = 0;
+    MPI_Datatype copy;
+    _Float16 ones[2] = {1, 1}, sums[2] = {0, 0};
+    int size;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    CHECK(MPI_Type_size(half, &bytes) == MPI_SUCCESS && bytes == 2);
+    CHECK(MPI_Type_dup(half, &copy) == MPI_SUCCESS && MPI_Type_free(&copy) == MPI_SUCCESS);
+    CHECK(MPI_Allreduce(ones, sums, 2, half, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS);
+    CHECK(sums[0] == size && sums[1] == size);
+}
+
 static void fortran_integers(void) {
     CHECK(MPI_Comm_f2c(MPI_Comm_c2f(MPI_COMM_WORLD)) == MPI_COMM_WORLD);
     CHECK(MPI_Comm_f2c(MPI_Comm_c2f(MPI_COMM_NULL)) == MPI_COMM_NULL);
@@ -361,6 +389,7 @@ int main(int argc, char** argv) {
     CHECK(level == MPI_THREAD_MULTIPLE);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
+    more_than_the_standard();
     fortran_integers();
     removed_calls();
     wrong_handles();

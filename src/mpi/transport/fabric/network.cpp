@@ -89,8 +89,8 @@ Network::~Network() {
     if (watcher_.joinable()) {
         stops_.store(true);
         signal_watcher(stop_event_);
-        sleepers_.fetch_add(1);
-        kernel_wake(sleepers_, 1);
+        watched_.fetch_add(1);
+        kernel_wake(watched_, 1);
         watcher_.join();
     }
     if (stop_event_ >= 0) {
@@ -205,7 +205,11 @@ bool Network::send(std::uint32_t slot, std::uint32_t endpoint, const Header& hea
                              .tag = header.tag,
                              .bytes = static_cast<std::uint32_t>(bytes),
                              .reserved = 0};
-    return port_->send(*way.link, cell, extra, source, false);
+    const bool sent = port_->send(*way.link, cell, extra, source);
+    if (Port::wants_poll(*way.link) && !patrols()) {
+        begin_patrol();
+    }
+    return sent;
 }
 
 bool Network::is_idle() const {
@@ -324,26 +328,23 @@ void Network::falls_asleep(std::uint32_t slot) {
     Member& member = member_of(slot);
     if (!member.asleep) {
         member.asleep = true;
-        if (sleepers_.fetch_add(1) == 0) {
-            kernel_wake(sleepers_, 1);
+        if ((watched_.fetch_add(1) & ~patrol_bit) == 0) {
+            kernel_wake(watched_, 1);
             return;
         }
     }
     // The watcher may wait for the descriptor since before this rank's last look, which may have
     // taken a part of what the provider had, and for longer than what waits to leave can stand.
+    bool may_wait;
     const std::lock_guard guard(port_->lock());
-    const bool moved = port_->poll([this](const FrameCell& cell) { deliver(cell); });
-    if (moved && space_wanted_.load(std::memory_order_relaxed) != 0) {
-        ring_for_space();
-    }
-    if (moved || !port_->may_wait()) {
+    if (poll_for_all(may_wait) || !may_wait) {
         signal_watcher(stop_event_);
     }
 }
 
 void Network::wakes(Member& member) {
     member.asleep = false;
-    sleepers_.fetch_sub(1);
+    watched_.fetch_sub(1);
 }
 
 void Network::start_watcher() {
@@ -351,32 +352,77 @@ void Network::start_watcher() {
     watcher_ = std::thread([this] { watch(); });
 }
 
+bool Network::poll_for_all(bool& may_wait) {
+    const std::lock_guard guard(port_->lock());
+    const bool moved = port_->poll([this](const FrameCell& cell) { deliver(cell); });
+    if (moved && space_wanted_.load(std::memory_order_relaxed) != 0) {
+        ring_for_space();
+    }
+    may_wait = !moved && port_->may_wait();
+    return moved;
+}
+
 void Network::watch() {
     std::uint32_t rounds = 0;
     while (!stops_.load()) {
-        if (sleepers_.load() == 0) {
+        const std::uint32_t watched = watched_.load();
+        if (watched == 0) {
             // Ranks that poll look at the port, but not after other nodes.
-            kernel_wait(sleepers_, 0, &look_after_nodes_every);
+            kernel_wait(watched_, 0, &look_after_nodes_every);
             look_after_nodes();
             continue;
         }
-        bool moved;
-        bool may_wait;
-        {
-            const std::lock_guard guard(port_->lock());
-            moved = port_->poll([this](const FrameCell& cell) { deliver(cell); });
-            if (moved && space_wanted_.load(std::memory_order_relaxed) != 0) {
-                ring_for_space();
+        bool waits = true;
+        if (watched == patrol_bit) {
+            const timespec time = patrol_time();
+            kernel_wait(watched_, patrol_bit, &time);
+        } else {
+            bool may_wait;
+            waits = !poll_for_all(may_wait);
+            if (waits) {
+                wait_for_port(may_wait);
             }
-            may_wait = !moved && port_->may_wait();
         }
-        if (!moved) {
-            wait_for_port(may_wait);
+        if (patrols()) {
+            patrol();
         }
-        if (!moved || ++rounds % rounds_per_look_at_nodes == 0) {
+        if ((waits && watched != patrol_bit) || ++rounds % rounds_per_look_at_nodes == 0) {
             look_after_nodes();
         }
     }
+}
+
+// Under the port's lock.
+void Network::begin_patrol() {
+    patrol_us_.store(shortest_patrol_us, std::memory_order_relaxed);
+    polls_at_patrol_ = port_->polls();
+    watched_.fetch_or(patrol_bit);
+    kernel_wake(watched_, 1);
+    signal_watcher(stop_event_);
+}
+
+void Network::patrol() {
+    const std::unique_lock guard(port_->lock(), std::try_to_lock);
+    if (!guard.owns_lock()) {
+        return; // who has it sends or polls
+    }
+    bool moved = false;
+    bool may_wait;
+    if (port_->polls() == polls_at_patrol_ && !port_->is_idle()) {
+        moved = poll_for_all(may_wait);
+    }
+    polls_at_patrol_ = port_->polls();
+    const std::uint32_t us = patrol_us_.load(std::memory_order_relaxed);
+    if (us >= longest_patrol_us && !port_->has_waiting()) {
+        watched_.fetch_and(~patrol_bit);
+    }
+    patrol_us_.store(moved ? shortest_patrol_us : std::min(2 * us, longest_patrol_us),
+                     std::memory_order_relaxed);
+}
+
+timespec Network::patrol_time() const {
+    return {.tv_sec = 0,
+            .tv_nsec = std::int64_t{patrol_us_.load(std::memory_order_relaxed)} * 1000};
 }
 
 void Network::wait_for_port(bool by_descriptor) const {
@@ -384,12 +430,15 @@ void Network::wait_for_port(bool by_descriptor) const {
     pollfd places[] = {{.fd = stop_event_, .events = POLLIN, .revents = 0},
                        {.fd = pulse_.descriptor(), .events = POLLIN, .revents = 0},
                        {.fd = descriptor, .events = POLLIN, .revents = 0}};
-    if (by_descriptor && descriptor >= 0) {
+    const bool waits_for_it = by_descriptor && descriptor >= 0;
+    timespec longest = look_again;
+    if (patrols()) {
+        longest = patrol_time();
+    } else if (waits_for_it) {
         // A provider may have had no room for what was to be sent, and does not tell when it has.
-        ::ppoll(places, 3, &look_at_port_again, nullptr);
-    } else {
-        ::ppoll(places, 2, &look_again, nullptr);
+        longest = look_at_port_again;
     }
+    ::ppoll(places, waits_for_it ? 3 : 2, &longest, nullptr);
     std::uint64_t signals;
     if ((places[0].revents & POLLIN) != 0 && read(stop_event_, &signals, sizeof signals) < 0) {
         // Another thread can't have read it: the wait is over anyway.

@@ -7,15 +7,19 @@
 // sleeps, the watcher thread does the same, and waits for the port's descriptor in between. So
 // ranks that wait need no time of the processor, whether they are processes, threads or fibres.
 //
+// Cells may linger in the port until a poll, and a rank may compute after its send. So from such a
+// send on the watcher patrols: it polls the port now and then, if nobody else has.
+//
 // A rank of another node is named by its endpoint (mpi/job/endpoints.hpp). Frames name the sender
 // by its rank in the world, and the receiver by its slot.
 //
 // Invariants
 //  1. Mail is added under the port's lock only. Who hands cells on from the port has taken the
 //     rank's mail before, under the same lock: cells of one sender stay in order.
-//  2. A rank that is marked asleep has been counted in sleepers_; the watcher sleeps only while
-//     that is 0. A rank marks itself between the doorbell's prepare() and its sleep, so what the
-//     watcher brings afterwards rings.
+//  2. A rank that is marked asleep has been counted in watched_; the watcher rests only while that
+//     is 0. A rank marks itself between the doorbell's prepare() and its sleep, so what the watcher
+//     brings afterwards rings.
+//  3. While something lingers, watched_ has the patrol's bit, which changes under the port's lock.
 // Thread rule: each rank's functions under that rank's lock; the rest says its own. The port's lock
 // is taken after the rank's.
 #pragma once
@@ -204,8 +208,14 @@ class Network {
 
     void start_watcher();
     void watch();
+    // Brings what has come to the ranks. `may_wait`: the descriptor tells of what comes next.
+    bool poll_for_all(bool& may_wait);
     // Waits until something has come, or should be looked for.
     void wait_for_port(bool by_descriptor) const;
+    void begin_patrol();
+    void patrol();
+    timespec patrol_time() const;
+    bool patrols() const { return (watched_.load() & patrol_bit) != 0; }
 
     const node::Segment segment_;
     const node::Endpoints endpoints_;
@@ -222,7 +232,10 @@ class Network {
     std::unique_ptr<Port> port_;
     Pulse pulse_;
 
-    std::atomic<std::uint32_t> sleepers_{0};
+    static constexpr std::uint32_t patrol_bit = std::uint32_t{1} << 31;
+    std::atomic<std::uint32_t> watched_{0};   // ranks that sleep, and the patrol's bit
+    std::atomic<std::uint32_t> patrol_us_{0}; // from one look of the patrol to the next
+    std::uint64_t polls_at_patrol_ = 0;       // the port's, under its lock
     std::atomic<bool> stops_{false};
     int stop_event_ = -1;
     std::thread watcher_;

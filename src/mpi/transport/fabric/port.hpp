@@ -3,9 +3,10 @@
 // A process has one port: one endpoint for reliable messages (FI_EP_RDM, FI_MSG) of the provider
 // and interface that provider.hpp chooses. To each process that it talks to it has a Link.
 //
-// Sending. Cells go into the link's open frame. A cell that may linger stays there while the link
-// has just sent something, so that many cells leave in one frame; all else leaves at once. What
-// can't leave now (no credit, or the provider has no room) leaves from poll().
+// Sending. Cells go into the link's open frame. The first one leaves at once. What follows soon,
+// before the next poll(), lingers, so that many cells leave in one frame: at linger_bytes, or from
+// poll(), as does what can't leave now (no credit, or the provider has no room). Who sends may not
+// poll for long, so the port's owner looks after what lingers (network.hpp).
 // Receiving. The provider puts frames into a few large buffers (FI_MULTI_RECV). poll() checks each
 // frame and hands its cells to a function.
 //
@@ -72,7 +73,8 @@ struct EarlierFrame {
 struct Link {
     fi_addr_t address = FI_ADDR_UNSPEC; // until this process sends to it
     SendFrame* open = nullptr;
-    std::uint64_t sent_at_ns = 0; // the last frame
+    std::uint64_t sent_at = 0; // the last frame, in ticks
+    std::uint64_t sent_in = 0; // the last frame: the port's polls before it
     std::uint32_t process = 0;
     std::uint32_t sent = 0;     // frames, modulo 2^32, as all counts
     std::uint32_t consumed = 0; // of them, by the peer, as far as it has told
@@ -111,19 +113,22 @@ class Port {
     Error link_to(std::uint32_t process, Link*& link);
 
     // Sends a cell with up to inline_bytes of data (`extra` null), or a block of up to
-    // block_bytes_limit. False: no room now; nothing has been done. `may_linger`: the caller calls
-    // poll() or flush() soon.
-    bool send(Link& link, const CellHeader& header, const Extra* extra, const Source& source,
-              bool may_linger);
-    // Sends what lingers, as far as that is possible.
-    void flush();
+    // block_bytes_limit. False: no room now; nothing has been done.
+    bool send(Link& link, const CellHeader& header, const Extra* extra, const Source& source);
     // Nothing waits to leave, and the provider has sent all it was given.
-    bool is_idle() const { return waiting_ == nullptr && under_way_ == 0; }
+    bool is_idle() const { return !has_waiting() && under_way_ == 0; }
+    bool has_waiting() const { return waiting_ != nullptr; }
+    // Whether cells of the link leave only if somebody polls: they linger or wait, or its
+    // connection may not be there yet.
+    static bool wants_poll(const Link& link) { return link.waits || link.sent == 1; }
+    // Polls up to now.
+    std::uint64_t polls() const { return polls_; }
 
     // Hands the cells of what has come to handler(const FrameCell&), and sends what waits. Returns
     // whether anything had come or left.
     template <typename Handler>
     bool poll(Handler&& handler) {
+        ++polls_;
         std::array<fi_cq_data_entry, entries_at_once> entries;
         const std::size_t count = read_completions(entries);
         for (std::size_t number = 0; number < count; ++number) {
@@ -232,6 +237,8 @@ class Port {
     bool open_frame(Link& link);
     // Sends the open frame; a frame that only gives credits. False: not now.
     bool post(Link& link);
+    // Whether the open frame waits for more cells.
+    bool lingers(const Link& link) const;
     void wait_to_send(Link& link);
     bool send_waiting();
     void fail_link(Link& link, const std::string& cause);
@@ -262,6 +269,7 @@ class Port {
     std::size_t buffers_posted_ = 0;
     std::uint64_t refused_ = 0;
     std::uint64_t frames_sent_ = 0;
+    std::uint64_t polls_ = 0;
 };
 
 } // namespace warren::transport::fabric

@@ -75,7 +75,7 @@ struct Network {
         return true;
     }
     bool send(std::uint32_t from, std::uint32_t to, std::int32_t tag,
-              const std::vector<std::byte>& data, bool may_linger = false) {
+              const std::vector<std::byte>& data) {
         Link* link = nullptr;
         if (Error error = port(from).link_to(to, link)) {
             error.drop();
@@ -92,8 +92,7 @@ struct Network {
                                    .bytes = static_cast<std::uint32_t>(data.size()),
                                    .reserved = 0};
         const Extra extra = {};
-        return port(from).send(*link, header, header.block != 0 ? &extra : nullptr, data.data(),
-                               may_linger);
+        return port(from).send(*link, header, header.block != 0 ? &extra : nullptr, data.data());
     }
 };
 
@@ -124,11 +123,10 @@ TEST_P(Ports, CarryCellsAndBlocksInOrder) {
     int answered = 0;
     ASSERT_TRUE(network.poll_until([&] {
         // Both ways at once.
-        while (sent < messages &&
-               network.send(1, 2, sent, data_of(sizes[sent % 8], sent), sent % 3 == 0)) {
+        while (sent < messages && network.send(1, 2, sent, data_of(sizes[sent % 8], sent))) {
             ++sent;
         }
-        while (answered < messages && network.send(2, 1, answered, data_of(8, answered), true)) {
+        while (answered < messages && network.send(2, 1, answered, data_of(8, answered))) {
             ++answered;
         }
         return network.received[2].size() == messages && network.received[1].size() == messages;
@@ -148,13 +146,13 @@ TEST_P(Ports, CarryCellsAndBlocksInOrder) {
         network.poll_until([&] { return network.port(1).is_idle() && network.port(2).is_idle(); }));
 }
 
-TEST_P(Ports, CoalesceCellsThatMayLinger) {
+TEST_P(Ports, CoalesceCellsThatFollowEachOther) {
     constexpr int messages = 500;
     ASSERT_TRUE(network.send(1, 2, 0, data_of(8, 0)));
     ASSERT_TRUE(network.poll_until([&] { return network.received[2].size() == 1; }));
     const std::uint64_t before = network.port(1).frames_sent();
     for (int number = 0; number < messages; ++number) {
-        ASSERT_TRUE(network.send(1, 2, number, data_of(8, number), true));
+        ASSERT_TRUE(network.send(1, 2, number, data_of(8, number)));
     }
     ASSERT_TRUE(network.poll_until([&] { return network.received[2].size() == messages + 1; }));
     // (A loaded machine may take longer than cells linger.)

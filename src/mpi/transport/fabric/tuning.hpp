@@ -23,8 +23,15 @@ inline constexpr std::size_t receive_buffer_bytes = 1 << 20;
 inline constexpr int vain_looks_before_close = 50;
 inline constexpr int looks_before_close = 10'000;
 
-// How long after a frame cells may linger: about the time that a message takes.
-inline constexpr std::uint64_t linger_ns = 20'000;
+// --- Lingering (port.hpp). bench/message_rate, with its ranks on two nodes
+// A frame of this size doesn't linger: to send it takes as long as to fill it.
+inline constexpr std::uint32_t linger_bytes = 8 * 1024;
+// How long after a frame the next one begins to linger: some 50 us.
+inline constexpr std::uint64_t linger_ticks = 125'000;
+// How long the watcher leaves a port to ranks that have something to send. It doubles the time when
+// it finds that they have polled, and rests after the longest.
+inline constexpr std::uint32_t shortest_patrol_us = 50;
+inline constexpr std::uint32_t longest_patrol_us = 1600;
 
 // --- The watcher (network.hpp)
 // How long it waits when it has no descriptor to wait for, or something waits to leave.

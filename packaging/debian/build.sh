@@ -21,7 +21,7 @@ build_depends() {
         tr -d ' ' | sed 's/[(,].*//; s/^debhelper-compat$/debhelper/'
 }
 # shellcheck disable=SC2046 # (words)
-"$top/tools/install_packages.sh" build-essential lintian $(build_depends)
+"$top/tools/install_packages.sh" build-essential git lintian $(build_depends)
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT INT TERM

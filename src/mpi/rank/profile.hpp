@@ -62,7 +62,7 @@ class Profile {
     // --- By the message layer
     // Something from a rank has come; a message without a receive if `kept`.
     void arrived(std::uint32_t from, bool kept) {
-        (kept ? kept_ : received_) = {.from = from, .number = ++arrivals_};
+        (kept ? kept_ : received_) = Arrival{.from = from, .number = ++arrivals_};
     }
     void sent(std::uint32_t to, std::uint32_t context, std::uint64_t bytes);
     void accessed(std::uint32_t target, std::uint64_t bytes);

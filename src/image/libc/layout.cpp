@@ -1,6 +1,7 @@
 #include "image/libc/layout.hpp"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -70,19 +71,32 @@ bool knows_read_write_locks() {
     return known;
 }
 
+std::size_t flags_word = offsetof(pthread_cond_t, __data.__wrefs) / sizeof(std::uint32_t);
+
 bool knows_conditions() {
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
-    pthread_cond_t plain;
-    pthread_cond_t monotonic;
-    pthread_cond_t shared;
-    pthread_cond_init(&plain, &attributes);
+    const auto made = [&attributes] {
+        pthread_cond_t condition;
+        ConditionWords words{};
+        std::memset(&condition, 0, sizeof condition);
+        pthread_cond_init(&condition, &attributes);
+        static_assert(sizeof words == sizeof condition);
+        std::memcpy(words.data(), &condition, sizeof words);
+        return words;
+    };
+    const ConditionWords plain = made();
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&monotonic, &attributes);
+    const ConditionWords monotonic = made();
     pthread_condattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-    pthread_cond_init(&shared, &attributes);
+    const ConditionWords shared = made();
     pthread_condattr_destroy(&attributes);
-    return plain.__data.__wrefs == 0 && monotonic.__data.__wrefs == 2 && shared.__data.__wrefs == 3;
+    const std::size_t word = word_of_flags(plain, monotonic, shared);
+    if (word == plain.size()) {
+        return false;
+    }
+    flags_word = word;
+    return true;
 }
 
 bool knows_semaphores() {
@@ -156,6 +170,24 @@ constexpr LayoutCheck all_checks[] = {
 };
 
 } // namespace
+
+std::size_t word_of_flags(const ConditionWords& plain, const ConditionWords& monotonic,
+                          const ConditionWords& shared) {
+    std::size_t found = plain.size();
+    for (std::size_t i = 0; i != plain.size(); ++i) {
+        if (plain[i] == 0 && monotonic[i] == 2 && shared[i] == 3 && found == plain.size()) {
+            found = i;
+        } else if (monotonic[i] != plain[i] || shared[i] != plain[i]) {
+            return plain.size();
+        }
+    }
+    return found;
+}
+
+std::uint32_t condition_flags(const pthread_cond_t& condition) {
+    const auto* words = reinterpret_cast<const std::uint32_t*>(&condition);
+    return __atomic_load_n(words + flags_word, __ATOMIC_RELAXED);
+}
 
 std::span<const LayoutCheck> layout_checks() {
     return all_checks;

@@ -21,6 +21,7 @@
 #include "base/futex.hpp"
 #include "image/libc/deadline.hpp"
 #include "image/libc/functions.hpp"
+#include "image/libc/layout.hpp"
 #include "image/tuning.hpp"
 #include "runtime/fibres/scheduler.hpp"
 
@@ -106,12 +107,11 @@ bool is_of_processes(const pthread_rwlock_t& lock) {
 // As pthread_cond_init, and static initialisers, write it: pthread_condattr_getpshared and
 // pthread_condattr_getclock of the attributes.
 bool is_of_processes(const pthread_cond_t& condition) {
-    return (__atomic_load_n(&condition.__data.__wrefs, __ATOMIC_RELAXED) & 1) != 0;
+    return (condition_flags(condition) & 1) != 0;
 }
 
 clockid_t clock_of(const pthread_cond_t& condition) {
-    return (__atomic_load_n(&condition.__data.__wrefs, __ATOMIC_RELAXED) & 2) != 0 ? CLOCK_MONOTONIC
-                                                                                   : CLOCK_REALTIME;
+    return (condition_flags(condition) & 2) != 0 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
 }
 
 struct Semaphore {

@@ -31,6 +31,10 @@ git -C "$top" archive HEAD | tar -x -C "$scratch/warren"
 cp -r "$scratch/warren/packaging/debian" "$scratch/warren/debian"
 multiarch=$(dpkg-architecture -q DEB_HOST_MULTIARCH)
 sed -i "s/@MULTIARCH@/$multiarch/g" "$scratch"/warren/debian/*.postinst "$scratch"/warren/debian/*.prerm
+# Packages of several releases may lie in one archive, and a newer release's replace an older one's. (Testing and
+# unstable have no number.)
+release=$(. /etc/os-release && echo "${VERSION_ID:-}")
+[ -z "$release" ] || sed -i "1s/(\\(.*\\))/(\\1+deb$release)/" "$scratch/warren/debian/changelog"
 # Equal packages of equal commits.
 SOURCE_DATE_EPOCH=$(git -C "$top" log -1 --format=%ct)
 export SOURCE_DATE_EPOCH

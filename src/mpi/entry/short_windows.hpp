@@ -197,7 +197,9 @@ short_compare_and_swap(const void* origin_addr, const void* compare_addr, void* 
         !window->epochs().passive(rank)) [[unlikely]] {
         return false;
     }
-    window->complete_operations();
+    if (!window->complete_operations()) [[unlikely]] {
+        return false;
+    }
     window->poll();
     return true;
 }

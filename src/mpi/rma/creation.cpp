@@ -433,6 +433,9 @@ Error Window::check_end() const {
 }
 
 Error Window::end() {
+    if (Error error = complete_collected()) {
+        return error;
+    }
     // Nobody accesses the memory any more.
     if (Error error = coll::Collectives(engine_, communicator_).barrier()) {
         return error;

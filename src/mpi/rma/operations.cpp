@@ -143,7 +143,47 @@ Error Window::put_slowly(const Buffer& from, int target, MPI_Aint displacement,
         datatype::copy_data(from, to, 0, bytes);
         return {};
     }
+    Error error;
+    if (collect(from, place, to, error)) {
+        return error;
+    }
     return with_memory(place, to, [&](TargetMemory& memory) { return write(from, memory); });
+}
+
+// (Of a dynamic window only the target knows the memory: its refusal is this call's error, and
+// would be one of all that is in the same request.)
+bool Window::collect(const Buffer& from, const Place& place, const Buffer& to, Error& error) {
+    const MPI_Count bytes = from.bytes();
+    if (!place.control->is_remote() || flavour_ == Flavour::dynamic || bytes > largest_collected ||
+        bytes != to.bytes()) {
+        return false;
+    }
+    const void* const data = from.type->one_piece(from.base, from.count);
+    const void* const target = to.type->one_piece(to.base, to.count);
+    if (data == nullptr || target == nullptr) {
+        return false;
+    }
+    if (collected_ == nullptr) {
+        collected_ = std::make_unique<CollectedPuts>(server_, engine_, *this);
+    }
+    error = collected_->add(place.target, reinterpret_cast<std::uint64_t>(target), data,
+                            static_cast<std::size_t>(bytes));
+    return true;
+}
+
+Error Window::complete_collected(int target) {
+    if (collected_ == nullptr) {
+        return {};
+    }
+    Error error = collected_->complete(target);
+    if (!collected_->empty()) {
+        has_stored_ = true; // the next flush has more to do
+    }
+    return error;
+}
+
+Error Window::complete_collected() {
+    return collected_ != nullptr ? collected_->complete_all() : Error();
 }
 
 Error Window::get_slowly(const Buffer& to, int target, MPI_Aint displacement, const Buffer& there) {

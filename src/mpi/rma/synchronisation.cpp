@@ -1,9 +1,9 @@
 // Synchronisation of windows: fences, locks, and the epochs of groups.
 //
-// Operations are complete when their calls return, so what is left to do here is to order them, and
-// to wait for other ranks. Post: the bit of the target is set at each origin, which waits for it in
-// start. Complete: the origin counts itself at each target, which waits for the sum. Ranks of other
-// nodes are told to do so themselves.
+// Most operations are complete when their calls return: what is left to do here is to complete
+// collected writes, to order operations, and to wait for other ranks. Post: the bit of the target
+// is set at each origin, which waits for it in start. Complete: the origin counts itself at each
+// target, which waits for the sum. Ranks of other nodes are told to do so themselves.
 
 #include "mpi/coll/collectives.hpp"
 #include "mpi/rma/lock.hpp"
@@ -35,6 +35,14 @@ Error wrong_epoch(const Epochs& epochs) {
                 : epochs.locks() > 0   ? "an epoch of MPI_Win_lock is open"
                 : epochs.has_started() ? "the epoch of MPI_Win_start is open"
                                        : "the epoch of MPI_Win_post is open");
+}
+
+Error first_of(Error first, Error second) {
+    if (first) {
+        second.drop();
+        return first;
+    }
+    return second;
 }
 
 // The members of a group as ranks of the window.
@@ -88,11 +96,12 @@ Error Window::fence(int assertions) {
     if (!epochs_.none_open()) {
         return wrong_epoch(epochs_);
     }
+    Error collected = complete_collected();
     synchronise();
     // Also without preceding operations: an operation begins at once, so its target must have come.
     Error error = coll::Collectives(engine_, communicator_).barrier();
     epochs_.fence((assertions & MPI_MODE_NOSUCCEED) == 0);
-    return error;
+    return first_of(collected, error);
 }
 
 Error Window::lock(int type, int target, int assertions) {
@@ -156,6 +165,7 @@ Error Window::unlock(int target) {
     if (access == Access::none || access == Access::started) {
         return fail(MPI_ERR_RMA_SYNC, "the lock of rank %d is not held", target);
     }
+    Error collected = complete_collected(target);
     Error error;
     if (access == Access::unchecked) {
         synchronise();
@@ -165,7 +175,7 @@ Error Window::unlock(int target) {
     }
     epochs_.unlock(target);
     poll();
-    return error;
+    return first_of(collected, error);
 }
 
 bool Window::lock_at_once(int type, int target) {
@@ -326,6 +336,7 @@ Error Window::unlock_all() {
     if (!epochs_.all_locked()) {
         return fail(MPI_ERR_RMA_SYNC, "MPI_Win_lock_all has not been called");
     }
+    Error collected = complete_collected();
     synchronise();
     Error error;
     if (epochs_.all_checked()) {
@@ -335,7 +346,7 @@ Error Window::unlock_all() {
     }
     epochs_.unlock_all();
     poll();
-    return error;
+    return first_of(collected, error);
 }
 
 Error Window::flush(int target) {
@@ -343,8 +354,9 @@ Error Window::flush(int target) {
         return fail(MPI_ERR_RMA_SYNC, "the lock of rank %d is not held", target);
     }
     synchronise();
+    Error error = complete_collected(target);
     poll();
-    return {};
+    return error;
 }
 
 Error Window::flush_all() {
@@ -352,8 +364,9 @@ Error Window::flush_all() {
         return fail(MPI_ERR_RMA_SYNC, "no lock is held");
     }
     synchronise();
+    Error error = complete_collected();
     poll();
-    return {};
+    return error;
 }
 
 Error Window::post(const comm::Group& group, int assertions) {
@@ -432,6 +445,7 @@ Error Window::complete() {
     if (!epochs_.has_started()) {
         return fail(MPI_ERR_RMA_SYNC, "MPI_Win_start has not been called");
     }
+    Error collected = complete_collected();
     synchronise();
     for (const int target : epochs_.started()) {
         if (control_.rank(target).is_remote()) [[unlikely]] {
@@ -442,7 +456,7 @@ Error Window::complete() {
         engine_.rank().ring(communicator_.endpoint(target));
     }
     epochs_.complete();
-    return {};
+    return collected;
 }
 
 // An origin that goes on is awaited even if another one has ended: until it completes, it accesses

@@ -64,6 +64,17 @@ constexpr bool may_be_offered(MPI_Count stride) {
 inline constexpr MPI_Count data_bytes_per_request = 256 * 1024;
 inline constexpr std::size_t pieces_per_request = 1024;
 
+// --- Small writes to ranks of other nodes, which leave together (collected_puts.hpp)
+
+// A larger one has a request of its own.
+inline constexpr MPI_Count largest_collected = 1024;
+// A request that leaves has so many pieces or bytes: a frame of the network takes it as one block.
+inline constexpr std::size_t collected_pieces = 1024;
+inline constexpr std::size_t collected_bytes = 16 * 1024;
+static_assert(collected_pieces <= pieces_per_request);
+// So many requests to a target may be unanswered: by then the first one is answered.
+inline constexpr std::uint64_t requests_under_way = 8;
+
 // --- Window heap
 
 // Windows from this size on ask how much memory the machine has: smaller ones are not worth the

@@ -7,7 +7,7 @@
 // (peer_memory.hpp), which completes in the call, too. So nobody waits for a target there, and a
 // flush is a fence of the processor. Where the kernel refuses that, and on other nodes, targets
 // serve operations by messages (served_memory.hpp), which are complete when their call returns,
-// too.
+// too, but for small writes to other nodes: these leave together (collected_puts.hpp).
 //
 //     extent of the window heap:   control block | memory of rank 0 | rank 1 | …
 //
@@ -36,6 +36,7 @@
 #include "mpi/datatype/buffer.hpp"
 #include "mpi/message/engine.hpp"
 #include "mpi/op/op.hpp"
+#include "mpi/rma/collected_puts.hpp"
 #include "mpi/rma/control.hpp"
 #include "mpi/rma/epochs.hpp"
 #include "mpi/rma/offered_memory.hpp"
@@ -131,15 +132,19 @@ class Window {
     static void synchronise() { std::atomic_thread_fence(std::memory_order_seq_cst); }
     // Completes this window's operations, by the only thread of its rank. A processor that keeps
     // the order of stores and of loads only lets later loads overtake stores: the next operation
-    // that loads waits for them (order_load), so that a flush costs nothing.
-    void complete_operations() {
+    // that loads waits for them (order_load), so that a flush costs nothing. False: collected
+    // writes may be left.
+    bool complete_operations() {
         if constexpr (keeps_order_of_stores) {
             std::atomic_signal_fence(std::memory_order_seq_cst); // the compiler keeps the order
             if (std::exchange(has_stored_, false)) {
                 server_.loads_wait = true;
+                return collected_ == nullptr;
             }
+            return true;
         } else {
             synchronise();
+            return collected_ == nullptr;
         }
     }
     // Before an operation that loads, and after one has stored.
@@ -153,7 +158,7 @@ class Window {
 
     // --- Operations (operations.cpp, accumulate.cpp). `there`: layout in the target's memory,
     // whose base is of no meaning. Each is complete when it returns, at the origin and at the
-    // target.
+    // target, but for writes that are collected.
     Error put(const Buffer& from, int target, MPI_Aint displacement, const Buffer& there) {
         std::byte* place;
         if (from.type->contiguous && is_direct(target, displacement, there, place) &&
@@ -361,9 +366,19 @@ class Window {
             error.drop();
             server_.note_refusal(memory.refusal());
         }
+        if (collected_ != nullptr) {
+            if (Error error = collected_->send(place.target)) {
+                return error;
+            }
+        }
         ServedMemory memory(server_, *this, place.target, layout);
         return use(memory);
     }
+    // Writes a few bytes later. False: nothing has been done.
+    bool collect(const Buffer& from, const Place& place, const Buffer& to, Error& error);
+    // The collected writes to a target, or to all, are complete there.
+    Error complete_collected(int target);
+    Error complete_collected();
     Error put_slowly(const Buffer& from, int target, MPI_Aint displacement, const Buffer& there);
     Error get_slowly(const Buffer& to, int target, MPI_Aint displacement, const Buffer& there);
     struct Accumulation;
@@ -434,8 +449,9 @@ class Window {
     ControlBlock control_;
     Epochs epochs_;
     OfferPolicy offers_;
-    bool offering_ = false;   // the box has an offer of one of the rank's threads
-    bool has_stored_ = false; // since the last flush
+    std::unique_ptr<CollectedPuts> collected_; // null: there were none
+    bool offering_ = false;                    // the box has an offer of one of the rank's threads
+    bool has_stored_ = false;                  // since the last flush
     std::uint32_t polls_left_ = polls_per_look;
     std::uint64_t looked_ = 0; // when, in ticks
     bool spans_nodes_ = false;

@@ -107,14 +107,17 @@ Error WindowServer::finish(const Window& window, const Asked& asked) {
         engine_.orphan(*asked.receive);
         return fail(MPI_ERR_PROC_ABORTED, "rank %d has ended", asked.target);
     }
-    Error error;
-    if (asked.receive->outcome.error_class != MPI_SUCCESS) {
-        error = fail(asked.receive->outcome.error_class, "the answer of rank %d was lost",
-                     asked.target);
-    }
+    const std::int32_t error_class = end(asked);
+    return error_class == MPI_SUCCESS
+               ? Error()
+               : fail(error_class, "the answer of rank %d was lost", asked.target);
+}
+
+std::int32_t WindowServer::end(const Asked& asked) {
+    const std::int32_t error_class = asked.receive->outcome.error_class;
     engine_.discard(*asked.send);
     engine_.discard(*asked.receive);
-    return error;
+    return error_class;
 }
 
 void WindowServer::tell(const Window& window, int rank, Notice notice) {

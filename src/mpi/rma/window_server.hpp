@@ -86,13 +86,15 @@ class WindowServer {
         message::Request* send = nullptr;
         message::Request* receive = nullptr;
 
-        bool is_over() const { return send->complete && receive->complete; }
+        bool is_over() const { return send != nullptr && send->complete && receive->complete; }
     };
     // After an error there is nothing to finish.
     Error begin(const Window& window, int target, const std::vector<std::byte>& request,
                 void* answer, std::size_t answer_bytes, Asked& asked);
     // Waits for the answer: an error class and data.
     Error finish(const Window& window, const Asked& asked);
+    // Ends a request that is over: the class of the error that has kept its answer away.
+    std::int32_t end(const Asked& asked);
     // Both.
     Error ask(const Window& window, int target, const std::vector<std::byte>& request, void* answer,
               std::size_t answer_bytes) {

@@ -191,14 +191,38 @@ std::vector<Ranks> sorted_by_key(const Ranks& group, const std::vector<int>& col
     return parts;
 }
 
+// The node of each rank of the base, numbered from 0. Collective: of all ranks.
+std::vector<int> nodes_of_ranks(Program& program) {
+    const MPI_Comm base = program.base().handle;
+    MPI_Comm node;
+    MUST(MPI_Comm_split_type(base, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
+    int first = program.rank();
+    MUST(MPI_Bcast(&first, 1, MPI_INT, 0, node));
+    MUST(MPI_Comm_free(&node));
+    Ranks firsts(static_cast<std::size_t>(program.size()));
+    MUST(MPI_Allgather(&first, 1, MPI_INT, firsts.data(), 1, MPI_INT, base));
+    Ranks known;
+    std::vector<int> nodes;
+    for (const int its : firsts) {
+        const auto found = std::find(known.begin(), known.end(), its);
+        nodes.push_back(static_cast<int>(found - known.begin()));
+        if (found == known.end()) {
+            known.push_back(its);
+        }
+    }
+    return nodes;
+}
+
 void split(Program& program, Draw& draw) {
     const CommPtr parent = program.any_communicator(draw);
-    const int colour_count = draw.between(1, 3);
+    int colour_count = draw.between(1, 3);
     const int kind_of_keys = draw.below(4), missing = draw.one_in(2) ? draw.between(2, 5) : 0;
     const bool regular = draw.one_in(3), by_type = !parent->inter && draw.one_in(5);
     static const int factors[] = {1, 7, 100000, -3};
     std::vector<int> colours[2], keys[2];
     std::vector<Ranks> parts[2];
+    const std::vector<int> nodes = by_type ? nodes_of_ranks(program) : std::vector<int>{0};
+    colour_count = std::max(colour_count, *std::max_element(nodes.begin(), nodes.end()) + 1);
     for (int side = 0; side < 2; ++side) {
         const int size = static_cast<int>(parent->groups[side].size());
         for (int i = 0; i < size; ++i) {
@@ -206,7 +230,8 @@ void split(Program& program, Draw& draw) {
             if (missing > 0 && draw.one_in(missing)) {
                 colour = -1;
             } else if (by_type) {
-                colour = 0; // all are on one node
+                colour = nodes[static_cast<std::size_t>(
+                    parent->groups[side][static_cast<std::size_t>(i)])];
             }
             colours[side].push_back(colour);
             keys[side].push_back(kind_of_keys == 0   ? 0

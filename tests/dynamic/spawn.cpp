@@ -103,6 +103,38 @@ void collectives(MPI_Comm inter, bool parent) {
     MPI_Barrier(inter);
 }
 
+// Both worlds write to one file, and read what the others have written.
+void files(MPI_Comm all) {
+    int number = static_cast<int>(getpid());
+    MPI_Bcast(&number, 1, MPI_INT, 0, all);
+    const std::string name = "file_of_worlds_" + std::to_string(number);
+    MPI_File file;
+    EXPECT(MPI_File_open(all, name.c_str(),
+                         MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL,
+                         &file) == MPI_SUCCESS);
+    const int rank = rank_in(all);
+    const int size = size_of(all);
+    MPI_Datatype tile;
+    MPI_Type_create_resized(MPI_INT, 0, static_cast<MPI_Aint>(sizeof(int)) * size, &tile);
+    MPI_Type_commit(&tile);
+    MPI_File_set_view(file, static_cast<MPI_Offset>(sizeof(int)) * rank, MPI_INT, tile, "native",
+                      MPI_INFO_NULL);
+    const std::vector<int> own(10000, rank + 1);
+    const int count = static_cast<int>(own.size());
+    EXPECT(MPI_File_write_all(file, own.data(), count, MPI_INT, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+    MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL);
+    std::vector<int> all_numbers(own.size() * static_cast<std::size_t>(size));
+    EXPECT(MPI_File_read_at_all(file, 0, all_numbers.data(), static_cast<int>(all_numbers.size()),
+                                MPI_INT, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+    for (std::size_t i = 0; i < all_numbers.size(); ++i) {
+        EXPECT(all_numbers[i] == static_cast<int>(i) % size + 1);
+    }
+    EXPECT(MPI_File_write_ordered(file, own.data(), rank, MPI_INT, MPI_STATUS_IGNORE) ==
+           MPI_SUCCESS);
+    MPI_Type_free(&tile);
+    MPI_File_close(&file);
+}
+
 void merged(MPI_Comm inter, bool parent) {
     MPI_Comm all;
     MPI_Intercomm_merge(inter, parent ? 0 : 1, &all);
@@ -119,6 +151,7 @@ void merged(MPI_Comm inter, bool parent) {
     std::vector<int> ranks(static_cast<std::size_t>(size));
     MPI_Allgather(&own, 1, MPI_INT, ranks.data(), 1, MPI_INT, reversed);
     EXPECT(ranks.front() == size - 1 && ranks.back() == 0);
+    files(all);
     // Nobody's memory is reached by all.
     MPI_Win window;
     int* base = nullptr;

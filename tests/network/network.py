@@ -2,7 +2,7 @@
 """MPI between nodes that are network namespaces, and what becomes of a job whose ranks are lost or abort.
 Namespaces need root; without it, the cases that want them say that they are skipped.
 
-    network.py --mpiexec M --ring PROGRAM --program P… [--kinds K,…] [--only PART | --case NAME] [--list]
+    network.py --mpiexec M --ring PROGRAM --files PROGRAM --program P… [--kinds K,…] [--only PART | --case NAME] [--list]
 """
 import argparse
 import contextlib
@@ -11,6 +11,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
@@ -136,6 +137,33 @@ def namespaces_are_nodes():
                     expect(done.returncode == 0, (program, kind, done))
 
 
+def files_on(hosts, launcher, name):
+    done = cases.job(args.mpiexec, "--launcher", launcher, "--hosts", hosts, args.files, name)
+    expect(done.returncode == 0, done)
+    return sorted(done.stdout.splitlines())
+
+
+@case
+def nodes_open_files_of_a_shared_file_system_only():
+    with tempfile.TemporaryDirectory() as folder:
+        name = f"{folder}/disk/file"
+        os.mkdir(f"{folder}/disk")
+        expect(files_on("a:2,b:2", "fork", name) == [f"rank {rank}: right" for rank in range(4)], "shared")
+        # Each node has a disk of its own there, with a file or without.
+        for content, word in ((":", "is there at the first rank, but not"), (f": > {name}", "is another file here")):
+            script = pathlib.Path(folder) / "launch"
+            script.write_text("#!/bin/sh\nshift; exec unshare --mount sh -c "
+                              f"'mount -t tmpfs disk {folder}/disk && {content} && exec \"$@\"' sh \"$@\"\n")
+            script.chmod(0o755)
+            if subprocess.run([script, "a", "true"], check=False, capture_output=True).returncode != 0:
+                print("SKIPPED: nobody may mount here")
+                return
+            lines = files_on("a:2,b:2", f"{script} {{host}}", name)
+            expect(len(lines) == 4 and word in lines[2] and word in lines[3] and "shared file system" in lines[3],
+                   lines)
+            expect("another rank" in lines[0] and "another rank" in lines[1], lines)
+
+
 @case
 def a_node_that_does_not_answer_ends_the_job():
     with namespaces(2) as names:
@@ -166,6 +194,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--ring", required=True)
     parser.add_argument("--abort", required=True, help="aborts with 9 on its last rank while others wait")
+    parser.add_argument("--files", required=True, help="opens the file of a name")
     parser.add_argument("--program", nargs="*", default=[], help="to run on namespaces, with its arguments")
     parser.add_argument("--kinds", default="processes,threads,fibres", help="of ranks")
     return cases.parse(parser)

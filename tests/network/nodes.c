@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
     CHECK(size_here == per_node);
     CHECK(rank_here == rank % per_node);
 
-    /* Shared memory and files: of one node only. */
+    /* Shared memory: of one node only. */
     int cell = -1;
     int* memory = NULL;
     MPI_Win window = MPI_WIN_NULL;
@@ -44,10 +44,6 @@ int main(int argc, char** argv) {
     const int code = MPI_Win_allocate_shared(sizeof(int), sizeof(int), MPI_INFO_NULL,
                                              MPI_COMM_WORLD, &memory, &window);
     CHECK(class_of(code) == MPI_ERR_RMA_SHARED);
-    MPI_File file = MPI_FILE_NULL;
-    CHECK(class_of(MPI_File_open(MPI_COMM_WORLD, "/tmp/warren_no_file",
-                                 MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file)) ==
-          MPI_ERR_UNSUPPORTED_OPERATION);
     MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, here, &memory, &window);
     *memory = -1;
     MPI_Win_fence(0, window);

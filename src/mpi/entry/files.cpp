@@ -33,16 +33,9 @@ io::Hints first_hints(Context& context, const comm::Info* info) {
     return hints;
 }
 
-Error check_communicator(const Context& context, const comm::Communicator& comm) {
+Error check_communicator(const comm::Communicator& comm) {
     if (comm.inter()) {
         return fail(MPI_ERR_COMM, "comm is an intercommunicator");
-    }
-    if (coll::spans_nodes(context.rank, comm.map())) {
-        return fail(MPI_ERR_UNSUPPORTED_OPERATION,
-                    "comm has ranks on several nodes, or of several worlds: files of this version "
-                    "of Warren are for ranks of one (MPI_Comm_split_type with MPI_COMM_TYPE_SHARED "
-                    "makes their "
-                    "communicators)");
     }
     return {};
 }
@@ -69,7 +62,7 @@ void release_attached(Context& context, io::File& file) {
 Error file_open(Context& context, comm::Communicator& comm, const char* filename, int amode,
                 comm::Info* info, MPI_File* fh) {
     *fh = MPI_FILE_NULL;
-    if (Error error = check_communicator(context, comm)) {
+    if (Error error = check_communicator(comm)) {
         return error;
     }
     // The file gets a communicator of its own.
@@ -77,8 +70,8 @@ Error file_open(Context& context, comm::Communicator& comm, const char* filename
     if (Error error = make_of_first(context, comm, comm.size(), own)) {
         return error;
     }
-    io::File* file =
-        context.files.insert(context.messages, *own, *context.representations.find("native"));
+    io::File* file = context.files.insert(context.window_server, context.messages, *own,
+                                          *context.representations.find("native"));
     Error error = file != nullptr
                       ? file->open(filename, amode, first_hints(context, info),
                                    rank_environment("ROMIO_FSTYPE_FORCE"))
@@ -102,7 +95,7 @@ Error file_open(Context& context, comm::Communicator& comm, const char* filename
 
 Error refuse_file_open(Context& context, comm::Communicator& comm, Error wrong) {
     comm::Communicator* own = nullptr;
-    Error error = check_communicator(context, comm);
+    Error error = check_communicator(comm);
     error = error ? error : make_of_first(context, comm, comm.size(), own);
     if (error) { // at all ranks
         error.drop();

@@ -4,13 +4,12 @@
 #include <new>
 #include <utility>
 
+#include "mpi/io/access_guard.hpp"
 #include "mpi/io/file.hpp"
 #include "mpi/io/file_form.hpp"
 #include "mpi/io/tuning.hpp"
 
 namespace warren::io {
-
-using Mode = RangeGuard::Mode;
 
 namespace {
 
@@ -23,14 +22,16 @@ Error perform_transfer(const Medium& medium, const View& view, Scratch& scratch,
     if (bytes == 0 || view.empty()) {
         return {};
     }
-    const bool writes = direction == Direction::write;
+    const bool guarded = AccessGuard::is_needed(medium, atomic);
     ByteRange all = {0, ~std::uint64_t{0}};
-    if (atomic && view.ordered()) {
+    if (guarded && view.ordered()) {
         all = view.range(first, bytes);
     }
-    const RangeGuard guard(atomic ? &medium.locks : nullptr,
-                           writes ? Mode::exclusive : Mode::shared, all.begin, all.end);
-    Transfer transfer(medium, view, scratch, atomic);
+    AccessGuard guard(medium, atomic, direction, all);
+    if (Error error = guard.take_error()) {
+        return error;
+    }
+    Transfer transfer(medium, view, scratch, guarded);
     return transfer.move(direction, data, first, done);
 }
 

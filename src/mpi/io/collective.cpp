@@ -12,13 +12,14 @@
 // that they have, and each part's holes are read from the file, under an exclusive lock.
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <utility>
 
 #include "base/page.hpp"
 #include "mpi/coll/collectives.hpp"
 #include "mpi/datatype/copy_blocks.hpp"
+#include "mpi/io/byte_marks.hpp"
+#include "mpi/io/exchange.hpp"
 #include "mpi/io/file.hpp"
 #include "mpi/io/tiling.hpp"
 #include "mpi/rma/heap.hpp"
@@ -29,56 +30,19 @@ using Mode = RangeGuard::Mode;
 
 namespace {
 
-constexpr std::uint64_t no_end = ~std::uint64_t{0};
-constexpr std::uint64_t bits_per_mark = 8;
-
 std::uint64_t staging_bytes(std::uint64_t half) {
-    return 2 * half + half / bits_per_mark;
-}
-
-// Marks bytes [begin, end) of a window in a map with a bit for each; other ranks mark others.
-void mark(std::byte* marks, std::uint64_t begin, std::uint64_t end) {
-    const auto set = [&](std::uint64_t byte, unsigned bits) {
-        std::atomic_ref(reinterpret_cast<std::uint8_t&>(marks[byte]))
-            .fetch_or(static_cast<std::uint8_t>(bits), std::memory_order_relaxed);
-    };
-    const std::uint64_t first = begin / bits_per_mark;
-    const std::uint64_t last = end / bits_per_mark;
-    const unsigned head = 0xffU << (begin % bits_per_mark);
-    const unsigned tail = (1U << (end % bits_per_mark)) - 1;
-    if (first == last) {
-        set(first, head & tail);
-        return;
-    }
-    set(first, head & 0xffU);
-    std::memset(marks + first + 1, 0xff, last - first - 1);
-    if (tail != 0) {
-        set(last, tail);
-    }
-}
-
-bool is_marked(const std::byte* marks, std::uint64_t byte) {
-    return (std::to_integer<unsigned>(marks[byte / bits_per_mark]) >> (byte % bits_per_mark) & 1) !=
-           0;
+    return 2 * half + half / ByteMarks::bytes_per_mark;
 }
 
 // Copies from `file` to `staging` the bytes of [begin, end) that nobody has marked.
-void fill_holes(std::byte* staging, const std::byte* marks, const std::byte* file,
+void fill_holes(std::byte* staging, const ByteMarks& marks, const std::byte* file,
                 std::uint64_t begin, std::uint64_t end) {
     for (std::uint64_t at = begin; at < end;) {
-        const std::byte group = marks[at / bits_per_mark];
-        if (at % bits_per_mark == 0 && end - at >= bits_per_mark &&
-            (group == std::byte{0xff} || group == std::byte{0})) {
-            if (group == std::byte{0}) {
-                std::memcpy(staging + at, file + (at - begin), bits_per_mark);
-            }
-            at += bits_per_mark;
-            continue;
+        const std::uint64_t next = marks.change(at, end);
+        if (!marks.has(at)) {
+            std::memcpy(staging + at, file + (at - begin), next - at);
         }
-        if (!is_marked(marks, at)) {
-            staging[at] = file[at - begin];
-        }
-        ++at;
+        at = next;
     }
 }
 
@@ -127,7 +91,7 @@ class StagedAccess {
         return parts_.staging + static_cast<std::uint64_t>(window.turn) * parts_.half +
                (offset - window.half_begin);
     }
-    std::byte* marks() const { return parts_.staging + 2 * parts_.half; }
+    ByteMarks marks() const { return ByteMarks(parts_.staging + 2 * parts_.half); }
     ByteRange part_of(const Window& window) const;
     RoundNote& note(int rank, int turn) const { return parts_.control.rank(rank).notes[turn]; }
     RoundNote& own_note(int turn) const { return note(communicator_.rank(), turn); }
@@ -244,9 +208,8 @@ void StagedAccess::gather(const Window& window, std::uint64_t end) {
 Error StagedAccess::mark_window(const Window& window, MPI_Count from) {
     const ByteRange part = part_of(window);
     // (Parts are whole bytes of the map, but the first and the last.)
-    const std::uint64_t first = (part.begin - window.half_begin) / bits_per_mark;
-    const std::uint64_t last = (part.end - window.half_begin + bits_per_mark - 1) / bits_per_mark;
-    std::memset(marks() + first, 0, last - first);
+    const ByteMarks all_marks = marks();
+    all_marks.clear(part.begin - window.half_begin, part.end - window.half_begin);
     if (Error error = barrier()) {
         return error;
     }
@@ -255,7 +218,7 @@ Error StagedAccess::mark_window(const Window& window, MPI_Count from) {
         [&](std::uint64_t offset, MPI_Count stride, MPI_Count, MPI_Count count, MPI_Count length) {
             std::uint64_t begin = offset - window.half_begin;
             for (MPI_Count i = 0; i < count; ++i) {
-                mark(marks(), begin, begin + static_cast<std::uint64_t>(length));
+                all_marks.mark(begin, begin + static_cast<std::uint64_t>(length));
                 begin += static_cast<std::uint64_t>(stride);
             }
         });
@@ -361,6 +324,12 @@ Error StagedAccess::read(const ByteRange& all, MPI_Count& done) {
     return {};
 }
 
+// Whether this rank has what a staged access needs: it fills holes with what it reads.
+bool File::may_stage(bool writes) {
+    return !staging_refused_ && !(writes && !medium_.readable) && scratch_.packed() != nullptr &&
+           scratch_.sieve() != nullptr;
+}
+
 // Tells the others what this rank wants. `staged`: all together take the staging area.
 Error File::make_plan(const Access& access, MPI_Count bytes, Error refused, bool& staged,
                       ByteRange& all) {
@@ -379,15 +348,14 @@ Error File::make_plan(const Access& access, MPI_Count bytes, Error refused, bool
         own.block_bytes = view_->contiguous()
                               ? own.bytes
                               : static_cast<std::uint64_t>(std::min(view_->block_bytes(), bytes));
-        if (!view_->ordered() || (writes && !medium_.readable)) {
+        if (!view_->ordered()) {
             own.stageable = Stageable::no;
         }
     }
-    if (wanted == Choice::never || atomic_ || file_->remote() || staging_refused_ ||
-        scratch_.packed() == nullptr || scratch_.sieve() == nullptr) {
+    if (wanted == Choice::never || atomic_ || (!is_shared_elsewhere() && !may_stage(writes))) {
         own.stageable = Stageable::no;
     }
-    if (Error error = barrier()) {
+    if (Error error = tell_all(&own, sizeof own)) {
         refused.drop();
         return error;
     }
@@ -482,6 +450,9 @@ Error File::transfer_staged(const Access& access, const Buffer& data, MPI_Count&
         take_back(access);
         return error;
     }
+    if (staged && is_shared_elsewhere()) {
+        return transfer_exchanged(access, data, all, done);
+    }
     if (staged && !staging_part_) {
         if (Error error = prepare_staging()) {
             take_back(access);
@@ -506,6 +477,22 @@ Error File::transfer_staged(const Access& access, const Buffer& data, MPI_Count&
         return staging.read(all, done);
     }
     Error error = staging.write(all);
+    done = error ? 0 : data.bytes();
+    return error;
+}
+
+Error File::transfer_exchanged(const Access& access, const Buffer& data, const ByteRange& all,
+                               MPI_Count& done) {
+    ExchangedAccess exchanged(engine_, communicator_,
+                              {.medium = medium_,
+                               .view = *view_,
+                               .domain_bytes = hints.staging_half,
+                               .writers = hints.writers},
+                              data, access.first);
+    if (access.direction == Direction::read) {
+        return exchanged.read(all, done);
+    }
+    Error error = exchanged.write(all);
     done = error ? 0 : data.bytes();
     return error;
 }

@@ -1,5 +1,6 @@
 // Control block of an open file: what the ranks that opened it together share. It lies in the
-// job's memory file, as windows do (mpi/rma/heap.hpp).
+// job's memory file, as windows do (mpi/rma/heap.hpp). Ranks of several nodes have a copy each,
+// and tell each other what they write (File::tell_all).
 //
 // Thread rule: each member says who writes it when; "barrier" is one of the file's communicator.
 // All is zero when the memory has been taken.
@@ -50,6 +51,11 @@ struct FileControl {
     alignas(node::cache_line_bytes) std::atomic<std::int64_t> shared_pointer;
     // Begin of an ordered access; rank 0 writes it between the barriers.
     alignas(node::cache_line_bytes) std::int64_t ordered_begin;
+};
+
+// Memory of a copy.
+struct alignas(node::cache_line_bytes) ControlLine {
+    std::byte bytes[node::cache_line_bytes];
 };
 
 class ControlBlock {

@@ -2,7 +2,8 @@
 //
 // Independent accesses are transfers (transfer.hpp) by the rank itself, or by a helper thread if
 // they don't block (helpers.hpp). Collective ones go through a staging area in the node's memory
-// where that helps (collective.cpp). What the ranks share is in the control block.
+// where that helps (collective.cpp), or by messages (exchange.cpp). What the ranks share is in the
+// control block. Ranks of several nodes have a copy each (among_nodes.cpp).
 //
 // Thread rule: under the rank's lock, which waits release. Invariants
 //  1. The file's communicator is its own: nothing else uses its collective slot or its context.
@@ -21,6 +22,7 @@
 #include "mpi/io/helpers.hpp"
 #include "mpi/io/hints.hpp"
 #include "mpi/io/representation.hpp"
+#include "mpi/io/shared_pointer.hpp"
 #include "mpi/io/system_file.hpp"
 #include "mpi/io/transfer.hpp"
 #include "mpi/io/view.hpp"
@@ -56,8 +58,9 @@ class NonblockingAccess;
 
 class File {
   public:
-    File(message::Engine& engine, comm::Communicator& communicator, const Representation& native)
-        : engine_(engine), communicator_(communicator), native_(native) {}
+    File(rma::WindowServer& server, message::Engine& engine, comm::Communicator& communicator,
+         const Representation& native)
+        : server_(server), engine_(engine), communicator_(communicator), native_(native) {}
     File(const File&) = delete;
     File& operator=(const File&) = delete;
 
@@ -94,7 +97,7 @@ class File {
     Error seek(MPI_Offset offset, int whence);
     Error position(MPI_Offset& offset) const;
     Error seek_shared(MPI_Offset offset, int whence);
-    Error position_shared(MPI_Offset& offset) const;
+    Error position_shared(MPI_Offset& offset);
     Error byte_offset(MPI_Offset offset, MPI_Offset& bytes) const;
 
     // --- Accesses (access.cpp). `bytes`: of memory that were read or written.
@@ -129,14 +132,27 @@ class File {
     Error share_result(Error own) const;
     Error barrier() const;
     Error open_first(const char* path, struct Opened& opened);
+    Error open_next(const char* path, const struct Opened& opened);
+    Error begin(const struct Opened& opened);
     Error take_control(std::uint64_t& offset) const;
     Error map_control(std::uint64_t offset);
     void give_back(std::uint64_t extent) const;
 
+    // --- Ranks of several nodes (among_nodes.cpp)
+    // Whether others write to the file whom this node's locks don't keep away.
+    bool is_shared_elsewhere() const;
+    // Ranks have each written a part of their own control: afterwards all see that of all.
+    Error tell_all(void* own, std::size_t bytes);
+    // The first rank has written a part of the control block for all.
+    Error hear_first(void* part, std::size_t bytes);
+    Error make_own_control();
+    Error make_pointer();
+    Error synchronise_nodes();
+
     Error check(Access& access) const;
     Error prepare(const Access& access, FileData& prepared) const;
     Error place(Access& access);
-    Error advance_shared(MPI_Count etypes, MPI_Offset& begin) const;
+    Error advance_shared(MPI_Count etypes, MPI_Offset& begin);
     Error order(Error own, MPI_Count etypes, MPI_Offset& begin);
     Error check_position(MPI_Offset offset, MPI_Count etypes) const;
     Error find_position(MPI_Offset offset, int whence, MPI_Offset current,
@@ -150,12 +166,16 @@ class File {
 
     // collective.cpp
     Error transfer_staged(const Access& access, const Buffer& data, MPI_Count& done);
+    Error transfer_exchanged(const Access& access, const Buffer& data, const ByteRange& all,
+                             MPI_Count& done);
+    bool may_stage(bool writes);
     Error make_plan(const Access& access, MPI_Count bytes, Error refused, bool& staged,
                     ByteRange& all);
     Error refuse_access(Error own);
     Error prepare_staging();
     void take_back(const Access& access);
 
+    rma::WindowServer& server_;
     message::Engine& engine_;
     comm::Communicator& communicator_;
     const Representation& native_;
@@ -171,9 +191,12 @@ class File {
     std::vector<std::unique_ptr<Scratch>> spare_scratches_; // of threads that share the rank
     MPI_Offset individual_pointer_ = 0;                     // in etypes
 
+    bool spans_nodes_ = false;         // or worlds
     std::uint64_t control_extent_ = 0; // 0: none
     rma::SharedPart control_part_;
+    std::unique_ptr<ControlLine[]> own_control_; // of a rank of several nodes
     ControlBlock control_;
+    SharedPointer shared_pointer_;
     std::uint32_t plans_made_ = 0; // the same at all ranks
 
     // The staging area, taken by the first access that uses it.

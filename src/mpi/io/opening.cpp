@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/page.hpp"
+#include "mpi/coll/agreement.hpp"
 #include "mpi/coll/collectives.hpp"
 #include "mpi/io/file.hpp"
 #include "mpi/io/file_name.hpp"
@@ -21,8 +22,7 @@ namespace warren::io {
 // Properties of the opened file that the first rank sends to the others.
 struct Opened {
     std::uint64_t control = 0; // where the control block is in the job's memory file
-    std::uint64_t device = 0;
-    std::uint64_t number = 0;
+    FileIdentity identity;
     std::uint64_t staging_half = 0;
     std::int32_t writers = 0;
     std::int32_t error_class = MPI_SUCCESS;
@@ -225,14 +225,76 @@ Error File::open_first(const char* path, Opened& opened) {
     if (Error error = open_as(*file_, path, amode_, flags)) {
         return error;
     }
-    opened.device = file_->device();
-    opened.number = file_->number();
+    if (spans_nodes_) {
+        opened.identity = file_->identity();
+    } else {
+        opened.identity = {.device = file_->device(), .number = file_->number()};
+    }
     opened.staging_half = hints.staging_half;
     opened.writers = hints.writers;
-    if (Error error = RangeLocks::commit(engine_.rank().segment, opened.device, opened.number)) {
+    if (Error error =
+            RangeLocks::commit(engine_.rank().segment, file_->device(), file_->number())) {
         return error;
     }
-    return take_control(opened.control);
+    return spans_nodes_ ? Error() : take_control(opened.control);
+}
+
+// Opens what the first rank has opened.
+Error File::open_next(const char* path, const Opened& opened) {
+    // A node may remember that the file was not there. Asked to make it, it looks again. On the
+    // disk of another node this would make another file.
+    const bool looks_again = spans_nodes_ && opened.identity.kernel == 0;
+    Error error =
+        open_as(*file_, path, amode_, looks_again && (amode_ & MPI_MODE_CREATE) != 0 ? O_CREAT : 0);
+    if (error && spans_nodes_ && error.error_class() == MPI_ERR_NO_SUCH_FILE) {
+        error.drop();
+        return fail(MPI_ERR_NO_SUCH_FILE,
+                    "%s is there at the first rank, but not on the node of rank %d: nodes open "
+                    "files together that are on a shared file system",
+                    path, communicator_.rank());
+    }
+    if (error) {
+        return error;
+    }
+    const bool is_same = spans_nodes_ ? is_same_file(opened.identity, file_->identity())
+                                      : opened.identity.device == file_->device() &&
+                                            opened.identity.number == file_->number();
+    if (!is_same) {
+        return fail(MPI_ERR_NOT_SAME, "%s is another file here than at the first rank%s", path,
+                    spans_nodes_ ? ": nodes open files together that are on a shared file system"
+                                 : "");
+    }
+    return spans_nodes_
+               ? RangeLocks::commit(engine_.rank().segment, file_->device(), file_->number())
+               : Error();
+}
+
+// Once the file is open: this rank's part.
+Error File::begin(const Opened& opened) {
+    if (Error error = spans_nodes_ ? make_own_control() : map_control(opened.control)) {
+        return error;
+    }
+    MPI_Offset end = 0;
+    if ((amode_ & MPI_MODE_APPEND) != 0) {
+        if (Error error = size(end)) {
+            return error;
+        }
+    }
+    const datatype::Datatype& byte = datatype::basic(MPI_BYTE);
+    if (Error error = View::make(0, byte, byte, native_, true, engine_.rank().lock, view_)) {
+        return error;
+    }
+    individual_pointer_ = end;
+    if (!spans_nodes_ || communicator_.rank() == 0) {
+        shared_pointer_.use(control_.file().shared_pointer);
+    }
+    if (communicator_.rank() == 0) {
+        shared_pointer_.set(end);
+    }
+    hints.staging_half = opened.staging_half;
+    hints.writers = opened.writers;
+    set_medium();
+    return {};
 }
 
 void File::set_medium() {
@@ -242,9 +304,12 @@ void File::set_medium() {
                                !rank.oversubscribed());
     medium_.readable = file_->readable();
     medium_.sieved_reads = hints.sieved_reads;
-    // This node's locks do not protect bytes that other nodes or processes write to a remote file,
-    // and sieving would overwrite those bytes.
-    medium_.sieved_writes = file_->remote() ? Choice::never : hints.sieved_writes;
+    medium_.system_locks = !spans_nodes_              ? SystemLocks::none
+                           : file_->caches_by_locks() ? SystemLocks::always
+                                                      : SystemLocks::atomic;
+    // This node's locks do not protect bytes that other nodes or processes write, and sieving would
+    // overwrite those bytes.
+    medium_.sieved_writes = is_shared_elsewhere() ? Choice::never : hints.sieved_writes;
     medium_.read_sieve = hints.read_sieve;
     medium_.write_sieve = hints.write_sieve;
 }
@@ -270,6 +335,7 @@ Error File::open(const char* name, int amode, const Hints& wanted, const char* f
     deletes_ = (amode & MPI_MODE_DELETE_ON_CLOSE) != 0;
     deleted_path_ = deletes_ ? absolute(path) : std::string();
     hints = wanted;
+    spans_nodes_ = coll::spans_nodes(engine_.rank(), communicator_.map());
     file_ = std::make_shared<SystemFile>();
     communicator_.set_name(std::string("file ") + path);
     // No file is made before all ranks agree to.
@@ -292,31 +358,16 @@ Error File::open(const char* name, int amode, const Hints& wanted, const char* f
         return own ? own : fail(opened.error_class, "%s", opened.text);
     }
     if (!own && communicator_.rank() != 0) {
-        own = open_as(*file_, path, amode, 0);
-    }
-    if (!own && (opened.device != file_->device() || opened.number != file_->number())) {
-        own = fail(MPI_ERR_NOT_SAME, "%s is another file here than at the first rank", path);
+        own = open_next(path, opened);
     }
     if (!own) {
-        own = map_control(opened.control);
-    }
-    MPI_Offset end = 0;
-    if (!own && (amode & MPI_MODE_APPEND) != 0) {
-        own = size(end);
-    }
-    if (!own) {
-        const datatype::Datatype& byte = datatype::basic(MPI_BYTE);
-        own = View::make(0, byte, byte, native_, true, engine_.rank().lock, view_);
-        individual_pointer_ = end;
-        if (communicator_.rank() == 0) {
-            control_.file().shared_pointer.store(end, std::memory_order_relaxed);
-        }
-        hints.staging_half = opened.staging_half;
-        hints.writers = opened.writers;
-        set_medium();
+        own = begin(opened);
     }
     Error error = agree(own);
-    if (error && communicator_.rank() == 0) {
+    if (!error && spans_nodes_) {
+        error = make_pointer();
+    }
+    if (error && communicator_.rank() == 0 && control_extent_ != 0) {
         control_part_.drop();
         give_back(control_extent_);
     }
@@ -346,10 +397,15 @@ Error File::close() {
             return shared;
         }
     }
+    if (Error error = shared_pointer_.end()) {
+        return error;
+    }
     control_part_.drop();
     staging_part_.drop();
     if (communicator_.rank() == 0) {
-        give_back(control_extent_);
+        if (control_extent_ != 0) {
+            give_back(control_extent_);
+        }
         if (staging_extent_ != 0) {
             give_back(staging_extent_);
         }
@@ -424,6 +480,9 @@ Error File::synchronise() {
     if (Error error = barrier()) {
         return error;
     }
+    if (spans_nodes_) {
+        return synchronise_nodes();
+    }
     Error result;
     if (communicator_.rank() == 0) {
         result = file_->sync();
@@ -453,8 +512,9 @@ Error File::set_view(MPI_Offset displacement, const datatype::Datatype& etype,
             own = fail(MPI_ERR_ARG, "disp is MPI_DISPLACEMENT_CURRENT, which is for files opened "
                                     "with MPI_MODE_SEQUENTIAL");
         } else {
-            begin = view_->place(control_.file().shared_pointer.load(std::memory_order_relaxed) *
-                                 view_->etype_bytes());
+            MPI_Offset position = 0;
+            own = shared_pointer_.get(position);
+            begin = own ? 0 : view_->place(position * view_->etype_bytes());
         }
     } else if (!own && sequential) {
         own = fail(MPI_ERR_ARG,
@@ -477,7 +537,7 @@ Error File::set_view(MPI_Offset displacement, const datatype::Datatype& etype,
     view_ = std::move(made);
     individual_pointer_ = 0;
     if (communicator_.rank() == 0) {
-        control_.file().shared_pointer.store(0, std::memory_order_relaxed);
+        shared_pointer_.set(0);
     }
     return barrier(); // before anybody moves the pointer
 }

@@ -56,7 +56,6 @@ Error File::position(MPI_Offset& offset) const {
 
 Error File::seek_shared(MPI_Offset offset, int whence) {
     Error own = check_not_sequential("seeking");
-    std::atomic<std::int64_t>& pointer = control_.file().shared_pointer;
     // Nobody moves the pointer before all have come.
     if (Error error = agree_on(offset, "offset", own)) {
         return error;
@@ -67,20 +66,20 @@ Error File::seek_shared(MPI_Offset offset, int whence) {
     Error result;
     if (communicator_.rank() == 0) {
         MPI_Offset position = 0;
-        result = find_position(offset, whence, pointer.load(std::memory_order_relaxed), position);
+        result = shared_pointer_.get(position);
+        result = result ? result : find_position(offset, whence, position, position);
         if (!result) {
-            pointer.store(position, std::memory_order_relaxed);
+            shared_pointer_.set(position);
         }
     }
     return share_result(result);
 }
 
-Error File::position_shared(MPI_Offset& offset) const {
+Error File::position_shared(MPI_Offset& offset) {
     if (Error error = check_not_sequential("position")) {
         return error;
     }
-    offset = control_.file().shared_pointer.load(std::memory_order_relaxed);
-    return {};
+    return shared_pointer_.get(offset);
 }
 
 Error File::byte_offset(MPI_Offset offset, MPI_Offset& bytes) const {
@@ -93,24 +92,34 @@ Error File::byte_offset(MPI_Offset offset, MPI_Offset& bytes) const {
 }
 
 // Moves the shared pointer; `begin`: where it was.
-Error File::advance_shared(MPI_Count etypes, MPI_Offset& begin) const {
-    std::atomic<std::int64_t>& pointer = control_.file().shared_pointer;
-    std::int64_t found = pointer.load(std::memory_order_relaxed);
-    do {
-        if (Error error = check_position(found, etypes)) {
-            return error;
-        }
-    } while (!pointer.compare_exchange_weak(found, found + etypes, std::memory_order_relaxed));
-    begin = found;
-    return {};
+Error File::advance_shared(MPI_Count etypes, MPI_Offset& begin) {
+    if (std::atomic<std::int64_t>* pointer = shared_pointer_.word()) {
+        std::int64_t found = pointer->load(std::memory_order_relaxed);
+        do {
+            if (Error error = check_position(found, etypes)) {
+                return error;
+            }
+        } while (!pointer->compare_exchange_weak(found, found + etypes, std::memory_order_relaxed));
+        begin = found;
+        return {};
+    }
+    if (Error error = shared_pointer_.add(etypes, begin)) {
+        return error;
+    }
+    Error error = check_position(begin, etypes);
+    if (error) {
+        std::int64_t before = 0;
+        shared_pointer_.add(-etypes, before).drop(); // as if nothing had been tried
+    }
+    return error;
 }
 
 // Where an ordered access begins: behind the data of the ranks before. All ranks call this, also
 // those that have an error of their own.
 Error File::order(Error own, MPI_Count etypes, MPI_Offset& begin) {
-    control_.rank(communicator_.rank()).ordered_etypes =
-        own ? -1 - std::int64_t{own.error_class()} : etypes;
-    Error waited = barrier();
+    std::int64_t& told = control_.rank(communicator_.rank()).ordered_etypes;
+    told = own ? -1 - std::int64_t{own.error_class()} : etypes;
+    Error waited = tell_all(&told, sizeof told);
     MPI_Count before = 0;
     MPI_Count sum = 0;
     int failed = MPI_SUCCESS;
@@ -127,7 +136,7 @@ Error File::order(Error own, MPI_Count etypes, MPI_Offset& begin) {
         file.ordered_begin = error ? -1 - std::int64_t{error.error_class()} : file.ordered_begin;
         error.drop();
     }
-    waited = waited ? waited : barrier();
+    waited = waited ? waited : hear_first(&file.ordered_begin, sizeof file.ordered_begin);
     if (own) {
         waited.drop();
         return own;

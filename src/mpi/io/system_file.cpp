@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "mpi.h"
+#include "mpi/io/tuning.hpp"
 
 namespace warren::io {
 
@@ -20,8 +21,9 @@ constexpr std::size_t call_bytes = 0x7ffff000;
 constexpr std::size_t call_pieces = 1024;
 
 // File systems whose pages other nodes, or a process, change (statfs(2)).
+constexpr unsigned long nfs = 0x6969;
 constexpr unsigned long remote_systems[] = {
-    0x6969,     // NFS
+    nfs,
     0x65735546, // FUSE
     0x0bd00bd0, // Lustre
     0xff534d42, // CIFS
@@ -33,12 +35,15 @@ constexpr unsigned long remote_systems[] = {
     0x20030528  // PVFS2, OrangeFS
 };
 
-bool is_remote(int descriptor) {
+// 0: unknown.
+unsigned long type_of_system(int descriptor) {
     struct statfs system;
-    if (fstatfs(descriptor, &system) != 0) {
-        return false;
-    }
-    const auto type = static_cast<unsigned long>(system.f_type) & 0xffffffff;
+    return fstatfs(descriptor, &system) == 0
+               ? static_cast<unsigned long>(system.f_type) & 0xffffffff
+               : 0;
+}
+
+bool is_remote(unsigned long type) {
     return std::find(std::begin(remote_systems), std::end(remote_systems), type) !=
            std::end(remote_systems);
 }
@@ -176,7 +181,9 @@ Error SystemFile::open(const char* path, int flags, unsigned mode) {
     regular_ = S_ISREG(status.st_mode);
     device_ = status.st_dev;
     number_ = status.st_ino;
-    remote_ = is_remote(descriptor_);
+    const unsigned long type = type_of_system(descriptor_);
+    remote_ = is_remote(type);
+    caches_by_locks_ = type == nfs;
     limit_ = regular_ ? size_limit() : limit_;
     return {};
 }
@@ -332,6 +339,24 @@ Error SystemFile::flush() const {
     const int copy = fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
     if (copy >= 0 && ::close(copy) != 0 && errno != EINTR) {
         return failed("closing", 0, errno);
+    }
+    return {};
+}
+
+Error SystemFile::lock(Lock wanted, std::uint64_t begin, std::uint64_t end) const {
+    struct flock range = {};
+    range.l_type = static_cast<short>(wanted == Lock::none     ? F_UNLCK
+                                      : wanted == Lock::shared ? F_RDLCK
+                                                               : F_WRLCK);
+    range.l_whence = SEEK_SET;
+    range.l_start = static_cast<off_t>(begin);
+    // (0: to the largest offset.)
+    range.l_len =
+        end > static_cast<std::uint64_t>(largest_offset) ? 0 : static_cast<off_t>(end - begin);
+    while (fcntl(descriptor_, F_OFD_SETLKW, &range) != 0) {
+        if (errno != EINTR) {
+            return failed("locking", begin, errno);
+        }
     }
     return {};
 }

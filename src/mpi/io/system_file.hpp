@@ -14,6 +14,7 @@
 #include <sys/uio.h>
 
 #include "base/error.hpp"
+#include "mpi/io/file_identity.hpp"
 
 namespace warren::io {
 
@@ -36,6 +37,10 @@ class SystemFile {
     // A file system of other nodes or of a process (NFS, FUSE, Lustre, …).
     bool remote() const { return remote_; }
     bool readable() const { return readable_; }
+    // Nodes keep pages of their own, which they write back and forget when they lock and unlock
+    // bytes (NFS).
+    bool caches_by_locks() const { return caches_by_locks_; }
+    FileIdentity identity() const { return identity_of(descriptor_); }
 
     // `got` < bytes: the file ends.
     Error read(void* data, std::size_t bytes, std::uint64_t offset, std::size_t& got) const;
@@ -52,6 +57,11 @@ class SystemFile {
     // not keep what has been written.
     Error flush() const;
 
+    // Waits for a lock of bytes that all nodes know, and that this descriptor has, whichever thread
+    // asks. A lock that it has of some of them changes its kind.
+    enum class Lock : std::int16_t { none, shared, exclusive };
+    Error lock(Lock wanted, std::uint64_t begin, std::uint64_t end) const;
+
   private:
     Error write_within(const void* data, std::size_t bytes, std::uint64_t offset) const;
     Error write_within(iovec* pieces, std::size_t count, std::uint64_t offset) const;
@@ -63,6 +73,7 @@ class SystemFile {
     bool regular_ = true;
     bool remote_ = false;
     bool readable_ = true;
+    bool caches_by_locks_ = false;
     std::uint64_t device_ = 0;
     std::uint64_t number_ = 0;
     std::uint64_t limit_ = ~std::uint64_t{0}; // of the file's size

@@ -46,10 +46,14 @@ enum class Direction : std::uint8_t { read, write };
 // Whether something is done that a hint asks for or forbids.
 enum class Choice : std::uint8_t { automatic, always, never };
 
+// Which accesses lock their bytes by the system, for ranks of other nodes.
+enum class SystemLocks : std::uint8_t { none, atomic, always };
+
 // The file, its locks and its hints: shared by all transfers of an open file.
 struct Medium {
     const SystemFile* file = nullptr;
     RangeLocks locks;
+    SystemLocks system_locks = SystemLocks::none;
     bool readable = true; // a file open for writing only may not be
     Choice sieved_reads = Choice::automatic;
     Choice sieved_writes = Choice::automatic;

@@ -9,6 +9,8 @@ namespace warren::io {
 
 // Offsets in files are at most so large: sums of two never overflow.
 inline constexpr std::int64_t largest_offset = (std::int64_t{1} << 62) - 1;
+// The end of a file, where it has not been seen.
+inline constexpr std::uint64_t no_end = ~std::uint64_t{0};
 
 // Data with gaps is packed into, and sieved in, pieces that stay in the second-level cache's reach.
 inline constexpr std::size_t buffer_bytes = std::size_t{1} << 20;

@@ -85,6 +85,8 @@ MORE_OBJECTS = {
     "ompi_mpi_c_short_float_complex": "MPI_COMPLEX4",
     "ompi_mpi_cxx_sfltcplex": "MPI_COMPLEX4",
 }
+# Those that a C program gets for the type; Fortran's number is another.
+PREFERRED_OBJECTS = ("ompi_mpi_short_float", "ompi_mpi_c_short_float_complex")
 OBJECTS_OF_NOTHING = """ompi_mpi_lb ompi_mpi_ub ompi_mpi_2cplex ompi_mpi_2dblcplex ompi_mpi_ldblcplex
 ompi_mpi_unavailable""".split()
 # Error classes beyond the standard's, which programs may look up though no procedure returns them.

@@ -119,8 +119,10 @@ def mpich_handles(abi, kind):
 
 
 def openmpi_objects(abi):
-    """The exported objects: name -> (the standard's handle, bytes)."""
+    """The exported objects: name -> (the standard's handle, bytes). A handle's first object is what programs get."""
     objects = {}
+    for name in foreign.PREFERRED_OBJECTS:
+        objects[name] = (abi.constants[foreign.MORE_OBJECTS[name]].standard, foreign.OBJECT_BYTES["Datatype"])
     for kind in foreign.HANDLES.values():
         for c in abi.handles(kind):
             objects.setdefault(c.foreign[1:], (c.standard, foreign.OBJECT_BYTES[kind]))

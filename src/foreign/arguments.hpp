@@ -11,6 +11,7 @@
 // `small_array` elements.
 #pragma once
 
+#include <algorithm>
 #include <climits>
 #include <cstdint>
 #include <cstdlib>
@@ -334,7 +335,7 @@ class String {
 
     char* const place_;
     int* const length_;
-    char text_[core_length > foreign_length ? core_length : foreign_length];
+    char text_[std::max(core_length, foreign_length)];
 };
 
 // The address of a buffer that was attached comes back; MPI_BUFFER_AUTOMATIC is the ABI's.

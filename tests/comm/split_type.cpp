@@ -54,6 +54,20 @@ int size_and_free(MPI_Comm comm) {
     return size;
 }
 
+// Some ranks may stay apart, whatever the others split by.
+void ranks_stay_apart() {
+    MPI_Comm comm;
+    for (const int type : {MPI_COMM_TYPE_HW_UNGUIDED, MPI_COMM_TYPE_SHARED}) {
+        EXPECT(MPI_Comm_split_type(MPI_COMM_WORLD, world_rank == 0 ? MPI_UNDEFINED : type, 0,
+                                   MPI_INFO_NULL, &comm) == MPI_SUCCESS);
+        EXPECT(world_rank != 0 || comm == MPI_COMM_NULL);
+        EXPECT(world_rank == 0 || type != MPI_COMM_TYPE_SHARED || size_of(comm) == world_size - 1);
+        if (comm != MPI_COMM_NULL) {
+            MPI_Comm_free(&comm);
+        }
+    }
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -120,16 +134,7 @@ int main(int argc, char** argv) {
         MPI_Comm_free(&whole);
         whole = comm;
     }
-    // Some ranks may stay apart, whatever the others split by.
-    for (const int type : {MPI_COMM_TYPE_HW_UNGUIDED, MPI_COMM_TYPE_SHARED}) {
-        EXPECT(MPI_Comm_split_type(MPI_COMM_WORLD, world_rank == 0 ? MPI_UNDEFINED : type, 0,
-                                   MPI_INFO_NULL, &comm) == MPI_SUCCESS);
-        EXPECT(world_rank != 0 || comm == MPI_COMM_NULL);
-        EXPECT(world_rank == 0 || type != MPI_COMM_TYPE_SHARED || size_of(comm) == world_size - 1);
-        if (comm != MPI_COMM_NULL) {
-            MPI_Comm_free(&comm);
-        }
-    }
+    ranks_stay_apart();
     EXPECT(class_of(MPI_Comm_split_type(MPI_COMM_WORLD, 12345, 0, MPI_INFO_NULL, &comm)) ==
            MPI_ERR_ARG);
     return finish();

@@ -241,12 +241,8 @@ static void connect_jobs(const char* part, const char* argument) {
 int main(int argc, char** argv) {
     MPI_Comm inter, parent;
     const char* part = argv[1];
-    if (strcmp(part, "sessions") == 0) {
-        spawn_in_sessions(argv);
-        return 0;
-    }
-    if (strcmp(part, "last_session") == 0) {
-        spawn_in_last_session(argv);
+    if (strstr(part, "session") != NULL) {
+        (strcmp(part, "sessions") == 0 ? spawn_in_sessions : spawn_in_last_session)(argv);
         return 0;
     }
     MPI_Init(&argc, &argv);
@@ -263,7 +259,7 @@ int main(int argc, char** argv) {
             raise(SIGKILL);
         }
         wait_for_ever(spawn(argv, 1));
-    } else if (strcmp(part, "late_children") == 0) { /* MARK */
+    } else if (strcmp(part, "late_children") == 0) {
         spawn_late(argv);
     } else if (strcmp(part, "child_aborts") == 0) {
         if (parent != MPI_COMM_NULL) {

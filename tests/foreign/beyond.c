@@ -76,6 +76,12 @@ static void more_than_the_standard(void) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     CHECK(MPI_Type_size(half, &bytes) == MPI_SUCCESS && bytes == 2);
     CHECK(MPI_Type_dup(half, &copy) == MPI_SUCCESS && MPI_Type_free(&copy) == MPI_SUCCESS);
+    CHECK(MPI_Type_contiguous(2, half, &copy) == MPI_SUCCESS);
+    int integer;
+    MPI_Aint address;
+    MPI_Datatype inner;
+    CHECK(MPI_Type_get_contents(copy, 1, 0, 1, &integer, &address, &inner) == MPI_SUCCESS);
+    CHECK(inner == half && MPI_Type_free(&copy) == MPI_SUCCESS);
     CHECK(MPI_Allreduce(ones, sums, 2, half, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS);
     CHECK(sums[0] == size && sums[1] == size);
 }

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "launch/mpiexec/errors.hpp"
+#include "launch/rank_variables.hpp"
 
 namespace warren::launch {
 namespace {

@@ -16,11 +16,28 @@ int check_communicator(Comm comm) {
     return core.Comm_test_inter(handle::Comm::core(comm), &is_inter);
 }
 
-int refuse(Comm comm) {
+// Raises the error, or one of `comm`.
+int raise(Comm comm, int error_class) {
     const int code = check_communicator(comm);
     if (code == MPI_SUCCESS) {
-        core.Comm_call_errhandler(handle::Comm::core(comm), MPI_ERR_UNSUPPORTED_OPERATION);
-        return foreign_error(MPI_ERR_UNSUPPORTED_OPERATION);
+        core.Comm_call_errhandler(handle::Comm::core(comm), error_class);
+        return foreign_error(error_class);
+    }
+    return foreign_error(code);
+}
+int refuse(Comm comm) {
+    return raise(comm, MPI_ERR_UNSUPPORTED_OPERATION);
+}
+
+// Stores the answer, which is the same for every communicator.
+template <typename Value>
+int answer(Comm comm, Value* place, Value value) {
+    if (place == nullptr) {
+        return raise(comm, MPI_ERR_ARG);
+    }
+    const int code = check_communicator(comm);
+    if (code == MPI_SUCCESS) {
+        *place = value;
     }
     return foreign_error(code);
 }
@@ -33,11 +50,7 @@ bool has_two_groups(Comm comm) {
 }
 
 int failed_of(Comm comm, Group* failed) {
-    const int code = check_communicator(comm);
-    if (code == MPI_SUCCESS) {
-        *failed = handle::Group::foreign(MPI_GROUP_EMPTY);
-    }
-    return foreign_error(code);
+    return answer(comm, failed, handle::Group::foreign(MPI_GROUP_EMPTY));
 }
 
 } // namespace
@@ -60,11 +73,7 @@ int MPIX_Comm_revoke(Comm comm) {
 }
 
 int MPIX_Comm_is_revoked(Comm comm, int* is_revoked) {
-    const int code = check_communicator(comm);
-    if (code == MPI_SUCCESS) {
-        *is_revoked = 0;
-    }
-    return foreign_error(code);
+    return answer(comm, is_revoked, 0);
 }
 
 // With all processes, in their order, without attributes.
@@ -95,11 +104,7 @@ int MPIX_Comm_get_failed(Comm comm, Group* failed) {
 }
 
 int MPIX_Comm_ack_failed(Comm comm, int, int* acknowledged) {
-    const int code = check_communicator(comm);
-    if (code == MPI_SUCCESS) {
-        *acknowledged = 0;
-    }
-    return foreign_error(code);
+    return answer(comm, acknowledged, 0);
 }
 
 int MPIX_Comm_failure_ack(Comm comm) {

@@ -59,6 +59,16 @@ static void refused(void) {
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     MPI_Error_class(MPIX_Comm_is_revoked(MPI_COMM_NULL, &is_revoked), &class);
     CHECK(class == MPI_ERR_COMM);
+    MPI_Error_class(MPIX_Comm_is_revoked(MPI_COMM_WORLD, NULL), &class);
+    CHECK(class == MPI_ERR_ARG);
+    MPI_Error_class(MPIX_Comm_get_failed(MPI_COMM_WORLD, NULL), &class);
+    CHECK(class == MPI_ERR_ARG);
+    MPI_Error_class(MPIX_Comm_ack_failed(MPI_COMM_WORLD, 1, NULL), &class);
+    CHECK(class == MPI_ERR_ARG);
+    MPI_Error_class(MPIX_Comm_shrink(MPI_COMM_WORLD, NULL), &class);
+    CHECK(class == MPI_ERR_ARG);
+    MPI_Error_class(MPIX_Comm_agree(MPI_COMM_WORLD, NULL), &class);
+    CHECK(class == MPI_ERR_BUFFER || class == MPI_ERR_ARG);
 }
 
 int main(int argc, char** argv) {

@@ -312,6 +312,14 @@ std::byte* ExchangedAccess::memory_of_round() {
     return packed_.data();
 }
 
+void ExchangedAccess::make_room_for_asked() {
+    std::uint64_t bytes = 0;
+    for (const Announcement& asked : asked_) {
+        bytes += asked.bytes;
+    }
+    asked_data_.resize(bytes);
+}
+
 Error ExchangedAccess::write(const ByteRange& all) {
     Error own;
     if (Error error = divide(all)) {
@@ -333,11 +341,7 @@ Error ExchangedAccess::write(const ByteRange& all) {
         done_ += wanted_bytes_;
         // (Nothing is taken that has not been checked; but it is received, or its sender waits.)
         Error wrong = check_runs();
-        std::uint64_t bytes = 0;
-        for (const Announcement& asked : asked_) {
-            bytes += asked.bytes;
-        }
-        asked_data_.resize(bytes);
+        make_room_for_asked();
         std::byte* its = asked_data_.data();
         for (std::size_t rank = 0; rank < ranks(); ++rank) {
             out[rank] = values_at(data, wanted_[rank].bytes);
@@ -379,11 +383,7 @@ Error ExchangedAccess::read(const ByteRange& all, MPI_Count& done) {
         if (Error error = share_notes(own, file_end)) {
             return error;
         }
-        std::uint64_t bytes = 0;
-        for (const Announcement& asked : asked_) {
-            bytes += asked.bytes;
-        }
-        asked_data_.resize(bytes);
+        make_room_for_asked();
         each_run([&](const BlockRun& run, std::byte* data) {
             datatype::copy_blocks(data, run.length, memory_.get() + (run.offset - domain_.begin),
                                   run.stride, run.count, run.length);

@@ -76,6 +76,7 @@ class ExchangedAccess {
     Error check_runs();
     template <typename Copy>
     void each_run(Copy copy);
+    void make_room_for_asked();
     Error write_domain();
     Error write_pieces();
     Error read_domain(std::uint64_t& file_end);

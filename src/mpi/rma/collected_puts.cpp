@@ -1,6 +1,7 @@
 #include "mpi/rma/collected_puts.hpp"
 
 #include <cstring>
+#include <utility>
 
 #include "mpi/rma/tuning.hpp"
 #include "mpi/rma/wait_reason.hpp"

@@ -105,9 +105,11 @@ void collectives(MPI_Comm inter, bool parent) {
 
 // Both worlds write to one file, and read what the others have written.
 void files(MPI_Comm all) {
-    int number = static_cast<int>(getpid());
-    MPI_Bcast(&number, 1, MPI_INT, 0, all);
-    const std::string name = "file_of_worlds_" + std::to_string(number);
+    // Thread ranks, each of which may be the first of such worlds, have one pid.
+    int numbers[] = {static_cast<int>(getpid()), rank_in(MPI_COMM_WORLD)};
+    MPI_Bcast(numbers, 2, MPI_INT, 0, all);
+    const std::string name =
+        "file_of_worlds_" + std::to_string(numbers[0]) + "_" + std::to_string(numbers[1]);
     MPI_File file;
     EXPECT(MPI_File_open(all, name.c_str(),
                          MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL,

@@ -106,8 +106,8 @@ class Image {
     // being loaded or ended just now.
     bool variables(std::vector<Range>& ranges);
     // Ends one use of a library; with the last, it and what only it needs are destructed and
-    // unmapped.
-    void close_library(Module& module);
+    // unmapped. False: it is not open.
+    bool close_library(Module& module);
 
     // The definition that `asker` would get, a module of the image; that of all, if it is null.
     // `skipped` is not looked into.

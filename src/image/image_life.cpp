@@ -122,11 +122,15 @@ void Image::give_up() {
     libc_state_.drop_output();
 }
 
-void Image::close_library(Module& module) {
+bool Image::close_library(Module& module) {
     const std::lock_guard guard(load_lock_);
-    if (module.opened > 0 && --module.opened == 0 && !destructed_) {
+    if (module.opened == 0) { // the system's loader minds only of libraries that may go
+        return module.kept || module.file->dynamic().kept;
+    }
+    if (--module.opened == 0 && !destructed_) {
         remove_unused();
     }
+    return true;
 }
 
 // Destructs and unmaps all modules that nobody has opened and no remaining module needs.

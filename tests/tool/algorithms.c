@@ -1,6 +1,6 @@
 /* The control variables that choose the algorithm of a collective operation: each algorithm has the
-   right result, goes over messages, and is another one than its neighbour; wrong values are
-   refused. */
+   right result, goes over messages, and is another one than its neighbour; numbers without
+   an algorithm stand for the automatic choice. */
 #include "tool.h"
 
 enum { elements = 64, most_ranks = 64 };
@@ -91,17 +91,23 @@ static const struct {
                {"reduce_scatter_algorithm", reduce_scatter, 2},
                {"scan_algorithm", scan, 2}};
 
-static void refused(const char* name) {
-    int index = -1, count = -1, value = 99, scope = -1;
+/* A number without an algorithm is kept, and stands for the automatic choice. */
+static void unnamed(const char* name, void (*operation)(void)) {
+    int index = -1, count = -1, value = 0, scope = -1;
     MPI_T_cvar_handle handle;
     MPI_T_cvar_get_index(name, &index);
     MPI_T_cvar_get_info(index, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, &scope);
     CHECK(scope == MPI_T_SCOPE_ALL_EQ, "%s: scope %d", name, scope);
     MPI_T_cvar_handle_alloc(index, NULL, &handle, &count);
-    CHECK(MPI_T_cvar_write(handle, &value) == MPI_T_ERR_INVALID, "%s takes 99", name);
-    value = -1;
-    CHECK(MPI_T_cvar_write(handle, &value) == MPI_T_ERR_INVALID, "%s takes -1", name);
-    CHECK(MPI_T_cvar_read(handle, &value) == MPI_SUCCESS && value == 0, "%s is %d", name, value);
+    const double automatic = messages_of(operation);
+    const int numbers[] = {99, 256 + 1, -1, 0};
+    for (int i = 0; i < 4; ++i) {
+        CHECK(MPI_T_cvar_write(handle, &numbers[i]) == MPI_SUCCESS, "%s: %d", name, numbers[i]);
+        CHECK(MPI_T_cvar_read(handle, &value) == MPI_SUCCESS && value == numbers[i], "%s is %d",
+              name, value);
+        const double sent = messages_of(operation);
+        CHECK(sent == automatic, "%s = %d: %g messages, not %g", name, value, sent, automatic);
+    }
     MPI_T_cvar_handle_free(&handle);
 }
 
@@ -112,7 +118,7 @@ int main(int argc, char** argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     CHECK(size <= most_ranks, "%d ranks", size);
     for (int i = 0; i < (int)(sizeof choices / sizeof choices[0]); ++i) {
-        refused(choices[i].variable);
+        unnamed(choices[i].variable, choices[i].operation);
         double sent[4] = {0};
         for (int value = 1; value <= choices[i].values; ++value) {
             control_set(choices[i].variable, (unsigned long long)value);

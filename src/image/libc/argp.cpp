@@ -132,7 +132,8 @@ error_t parse_version(int key, char*, argp_state* state) {
 }
 
 const argp usual = {usual_options, parse_usual, nullptr, nullptr, nullptr, nullptr, "libc"};
-const argp version = {version_options, parse_version, nullptr, nullptr, nullptr, nullptr, "libc"};
+const argp version_parser = {version_options, parse_version, nullptr, nullptr,
+                             nullptr,         nullptr,       "libc"};
 
 // "name: text: error", the last if there is one.
 void say(const argp_state* state, int error, const char* format, va_list arguments) {
@@ -167,7 +168,7 @@ int argp_parse(const argp* given, int count, char** arguments, unsigned flags, i
             state.value<const char*>(Variable::argp_program_version) != nullptr ||
             state.value<VersionHook>(Variable::argp_program_version_hook) != nullptr;
         call.children[1].argp = &usual;
-        call.children[2].argp = has_version ? &version : nullptr;
+        call.children[2].argp = has_version ? &version_parser : nullptr;
     }
     call.errors = ::fopencookie(&call, "w", {nullptr, complain, nullptr, nullptr});
     std::setvbuf(call.errors, nullptr, _IONBF, 0);

@@ -8,7 +8,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <link.h>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -58,6 +60,30 @@ Module* module_of(Image& image, void* handle) {
         }
     }
     return nullptr;
+}
+
+// Whether the system's loader has given this handle, which it doesn't check itself.
+bool is_system_handle(const void* handle) {
+    struct Search {
+        const void* handle;
+        bool found;
+    } search = {handle, false};
+    // The loader changes its lists under the lock that it holds while it calls this.
+    const auto look = [](dl_phdr_info*, std::size_t, void* data) {
+        auto& wanted = *static_cast<Search*>(data);
+        const auto* space = reinterpret_cast<const r_debug_extended*>(&_r_debug);
+        while (space != nullptr && !wanted.found) {
+            const link_map* map = space->base.r_map;
+            while (map != nullptr && map != wanted.handle) {
+                map = map->l_next;
+            }
+            wanted.found = map != nullptr;
+            space = space->base.r_version > 1 ? space->r_next : nullptr;
+        }
+        return 1;
+    };
+    ::dl_iterate_phdr(look, &search);
+    return search.found;
 }
 
 // Whether the image may find what `library` defines without naming the library. What a host shares
@@ -110,6 +136,9 @@ void* find_symbol(void* handle, const char* name, const char* version, const voi
         if (!found) { // what it needs of the shared libraries counts too
             found = image.find_shared(wanted);
         }
+    } else if (!is_system_handle(handle)) {
+        keep_message(fail(0, "invalid handle %p: never opened, or closed", handle));
+        return nullptr;
     } else {
         return system_result(version != nullptr ? ::dlvsym(handle, name, version)
                                                 : ::dlsym(handle, name));
@@ -224,11 +253,25 @@ int dlclose(void* handle) {
     if (handle == handle_of(image)) {
         return 0;
     }
-    if (Module* module = module_of(image, handle)) {
-        image.close_library(*module);
-        return 0;
+    {
+        const std::lock_guard guard(image.load_lock());
+        if (Module* module = module_of(image, handle)) {
+            if (image.close_library(*module)) {
+                return 0;
+            }
+            keep_message(fail(0, "%s: shared object not open", module->file->path().c_str()));
+            return -1;
+        }
     }
-    return ::dlclose(handle);
+    if (!is_system_handle(handle)) {
+        keep_message(fail(0, "invalid handle %p: shared object not open", handle));
+        return -1;
+    }
+    const int result = ::dlclose(handle);
+    if (result != 0) {
+        system_result(nullptr);
+    }
+    return result;
 }
 
 char* dlerror() {
@@ -297,10 +340,20 @@ std::string folder_of(const std::string& path) {
 
 int dlinfo(void* handle, int request, void* answer) {
     Image& image = *current_image();
+    has_message() = 0; // that of an earlier call
+    const std::lock_guard guard(image.load_lock());
     Module* module =
         handle == handle_of(image) ? image.modules().front().get() : module_of(image, handle);
     if (module == nullptr) {
-        return ::dlinfo(handle, request, answer);
+        if (!is_system_handle(handle)) {
+            keep_message(fail(0, "invalid handle %p: never opened, or closed", handle));
+            return -1;
+        }
+        const int result = ::dlinfo(handle, request, answer);
+        if (result != 0) {
+            system_result(nullptr);
+        }
+        return result;
     }
     if (request == RTLD_DI_LINKMAP) {
         *static_cast<link_map**>(answer) = &module->link;

@@ -1,6 +1,7 @@
 #include "mpi/tool/control_variables.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
@@ -80,26 +81,28 @@ const char* memory_kinds() {
     return kept.c_str();
 }
 
-// The algorithm of a collective operation.
-template <coll::Tag operation>
-std::uint64_t read_algorithm(const Subject& subject) {
-    return coll::choice_of(*subject.rank, operation);
-}
-template <coll::Tag operation>
+// The algorithm of a collective operation. A number that names none stands for the automatic
+// choice: MPI_T has no error for a value, and tools write any.
+template <coll::Tag operation, const Enumeration& names>
 void write_algorithm(const Subject& subject, std::uint64_t value) {
-    coll::choose_algorithm(*subject.rank, operation, static_cast<std::uint8_t>(value));
+    const bool named = value < static_cast<std::uint64_t>(names.count);
+    if (!named && subject.rank->verbose()) {
+        std::fprintf(stderr,
+                     "warren: rank %u has no %s numbered %d, and chooses one automatically\n",
+                     subject.rank->world_rank, names.name, static_cast<int>(value));
+    }
+    coll::choose_algorithm(*subject.rank, operation,
+                           named ? static_cast<std::uint8_t>(value) : std::uint8_t{0});
 }
-ControlVariable algorithm(const char* name, const char* description, const Enumeration& names,
-                          std::uint64_t (*read)(const Subject&),
-                          void (*write)(const Subject&, std::uint64_t)) {
+template <coll::Tag operation, const Enumeration& names>
+ControlVariable algorithm(const char* name, const char* description) {
     return {.name = name,
             .description = description,
             .verbosity = MPI_T_VERBOSITY_TUNER_BASIC,
             .datatype = MPI_INT,
             .enumeration = &names,
             .scope = MPI_T_SCOPE_ALL_EQ,
-            .read = read,
-            .write = write};
+            .write = write_algorithm<operation, names>};
 }
 
 const MPI_Datatype whole = MPI_UNSIGNED;
@@ -181,24 +184,24 @@ const ControlVariable variables[] = {
      .description = "Largest message, in bytes, that goes at once through a receiver's queue",
      .verbosity = MPI_T_VERBOSITY_TUNER_DETAIL, .datatype = bytes,
      .initial = transport::chunk_data_bytes},
-    algorithm("gather_algorithm",
-              "Algorithm of MPI_Gather over messages; if not automatic, what is beyond a cache line goes so",
-              enumerations::tree_algorithms, read_algorithm<coll::Tag::gather>, write_algorithm<coll::Tag::gather>),
-    algorithm("scatter_algorithm",
-              "Algorithm of MPI_Scatter over messages; if not automatic, what is beyond a cache line goes so",
-              enumerations::tree_algorithms, read_algorithm<coll::Tag::scatter>, write_algorithm<coll::Tag::scatter>),
-    algorithm("allgather_algorithm",
-              "Algorithm of MPI_Allgather over messages; if not automatic, what is beyond a cache line goes so",
-              enumerations::allgather_algorithms, read_algorithm<coll::Tag::allgather>, write_algorithm<coll::Tag::allgather>),
-    algorithm("allreduce_algorithm",
-              "Algorithm of MPI_Allreduce over messages; if not automatic, what is beyond a cache line goes so",
-              enumerations::allreduce_algorithms, read_algorithm<coll::Tag::allreduce>, write_algorithm<coll::Tag::allreduce>),
-    algorithm("reduce_scatter_algorithm",
-              "Algorithm of MPI_Reduce_scatter over messages; if not automatic, what is beyond a cache line goes so",
-              enumerations::reduce_scatter_algorithms, read_algorithm<coll::Tag::reduce_scatter>, write_algorithm<coll::Tag::reduce_scatter>),
-    algorithm("scan_algorithm",
-              "Algorithm of MPI_Scan over messages; if not automatic, what is beyond a cache line goes so",
-              enumerations::scan_algorithms, read_algorithm<coll::Tag::scan>, write_algorithm<coll::Tag::scan>),
+    algorithm<coll::Tag::gather, enumerations::tree_algorithms>(
+        "gather_algorithm",
+        "Algorithm of MPI_Gather over messages; if not automatic, what is beyond a cache line goes so"),
+    algorithm<coll::Tag::scatter, enumerations::tree_algorithms>(
+        "scatter_algorithm",
+        "Algorithm of MPI_Scatter over messages; if not automatic, what is beyond a cache line goes so"),
+    algorithm<coll::Tag::allgather, enumerations::allgather_algorithms>(
+        "allgather_algorithm",
+        "Algorithm of MPI_Allgather over messages; if not automatic, what is beyond a cache line goes so"),
+    algorithm<coll::Tag::allreduce, enumerations::allreduce_algorithms>(
+        "allreduce_algorithm",
+        "Algorithm of MPI_Allreduce over messages; if not automatic, what is beyond a cache line goes so"),
+    algorithm<coll::Tag::reduce_scatter, enumerations::reduce_scatter_algorithms>(
+        "reduce_scatter_algorithm",
+        "Algorithm of MPI_Reduce_scatter over messages; if not automatic, what is beyond a cache line goes so"),
+    algorithm<coll::Tag::scan, enumerations::scan_algorithms>(
+        "scan_algorithm",
+        "Algorithm of MPI_Scan over messages; if not automatic, what is beyond a cache line goes so"),
     {.name = "collective_short_block_bytes",
      .description = "Largest block, in bytes, of a collective operation that goes in one piece between few ranks",
      .verbosity = MPI_T_VERBOSITY_TUNER_DETAIL, .datatype = bytes,
@@ -228,10 +231,6 @@ int long_wait_variable() {
                                       }) -
                          std::begin(variables));
     return found;
-}
-
-bool ControlVariable::takes(std::uint64_t value) const {
-    return enumeration == nullptr || value < static_cast<std::uint64_t>(enumeration->count);
 }
 
 int ControlVariable::count() const {

@@ -29,8 +29,6 @@ struct ControlVariable {
     const char* (*text)() = nullptr; // of a string
 
     bool writable() const { return scope == MPI_T_SCOPE_LOCAL || scope == MPI_T_SCOPE_ALL_EQ; }
-    // Whether it may have this value.
-    bool takes(std::uint64_t value) const;
     // Elements of a value: the length of a string, with its end.
     int count() const;
     // Bytes of an element.

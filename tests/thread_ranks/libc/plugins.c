@@ -1,5 +1,6 @@
 /* dlopen's modes, and what a program can ask of its libraries, are as in a process. The arguments
-   are two libraries made of plugin.c. Rank 0's output shows the order of destructors. */
+   are two libraries made of plugin.c, and the kind of the ranks. Rank 0's output shows the order of
+   destructors. */
 #define _GNU_SOURCE
 
 #include <dlfcn.h>
@@ -114,11 +115,27 @@ static void own_symbols_first(const char* first) {
     dlclose(one);
 }
 
+/* A handle that has been closed is refused, not followed. (What a process makes of one is
+   undefined.) */
+static void closed_handles(const char* first, const char* kind) {
+    if (strcmp(kind, "processes") == 0) {
+        return;
+    }
+    void* one = dlopen(first, RTLD_LAZY);
+    expect(dlclose(one) == 0 && dlclose(one) != 0 && dlerror() != NULL);
+    expect(dlsym(one, "add") == NULL && dlerror() != NULL);
+    char folder[4096];
+    expect(dlinfo(one, RTLD_DI_ORIGIN, folder) == -1 && dlerror() != NULL);
+    /* A library of the system, which stays. */
+    void* shared = dlopen("libc.so.6", RTLD_LAZY);
+    expect(shared != NULL && dlsym(shared, "getenv") != NULL && dlclose(shared) == 0);
+}
+
 static void libraries_that_stay(const char* first) {
     void* one = dlopen(first, RTLD_LAZY | RTLD_NODELETE);
     int (*count)(int) = (int (*)(int))dlsym(one, "add");
     count(3);
-    dlclose(one);
+    expect(dlclose(one) == 0 && dlclose(one) == 0);
     expect(count(1) == 4);
 }
 
@@ -160,6 +177,7 @@ int main(int argc, char** argv) {
     messages(argv[0], argv[2]);
     own_symbols_first(argv[1]);
     names();
+    closed_handles(argv[1], argv[3]);
     libraries_that_stay(argv[1]);
     return finish();
 }

@@ -281,7 +281,7 @@ ProfileReport read_profile(const node::Segment& segment) {
         report.of_ranks[rank].run_s = run.seconds;
         report.left_out += record.left_out.read();
         report.operation_messages += record.of_operations.messages.read();
-        for (const profile::Row& row : record.rows) {
+        for (const profile::Row& row : record.used_rows(columns)) {
             read_row(report, collected, rank, row, run.seconds_per_tick);
         }
         read_present_wait(report, collected, rank, segment.slot(rank).activity);

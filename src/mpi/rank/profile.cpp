@@ -58,6 +58,8 @@ Profile::Profile(const node::Segment& segment, std::uint32_t rank)
         return;
     }
     record_ = reinterpret_cast<profile::ProfileRecord*>(segment.unit(profile::records, rank));
+    rows_ = record_->rows(columns_);
+    places_ = record_->places(columns_);
     last_arrivals_ = segment.at(profile::last_arrivals);
     if (record_->begin.ns.load(relaxed) == 0) {
         note(record_->begin);
@@ -160,8 +162,7 @@ void Profile::count_call(const Call& call, std::uint64_t now) {
 
 void Profile::waited(std::uint32_t procedure, std::uint32_t peer, std::uint64_t since,
                      std::uint64_t ticks) {
-    recent_rows_.fetch();
-    recent_pairs_.fetch();
+    fetch_recent();
     waited_ticks += ticks;
     if (collectives != 0) {
         return; // end() says for whom
@@ -180,7 +181,10 @@ void Profile::sent(std::uint32_t to, std::uint32_t context, std::uint64_t bytes)
         record_->of_operations.add(bytes);
     } else if (to < ranks_) { // else to another world
         profile::PairCount& pair = record_->pairs()[columns_.of(to)];
-        recent_pairs_.note(&pair);
+        if (recent_pairs_.pairs[recent_pairs_.newest] != &pair) {
+            recent_pairs_.newest = (recent_pairs_.newest + 1) % RecentPairs::most;
+            recent_pairs_.pairs[recent_pairs_.newest] = &pair;
+        }
         pair.messages.add(bytes);
     }
 }
@@ -193,33 +197,56 @@ void Profile::accessed(std::uint32_t target, std::uint64_t bytes) {
 
 std::uint32_t Profile::place_of(std::uint64_t key) {
     constexpr std::uint64_t spread = 0x9e3779b97f4a7c15; // 2^64 / golden ratio
-    return static_cast<std::uint32_t>((key * spread) >> 40) & (profile::rows_most - 1);
+    return static_cast<std::uint32_t>((key * spread) >> 40) & (profile::row_places - 1);
+}
+
+void Profile::fetch_recent() const {
+    for (const Row* row : recent_rows_.rows) {
+        __builtin_prefetch(row, 1);
+    }
+    for (const profile::PairCount* pair : recent_pairs_.pairs) {
+        __builtin_prefetch(pair, 1);
+    }
 }
 
 Row* Profile::find_row(RowKind kind, std::uint32_t procedure, std::uint32_t detail) {
     const std::uint64_t key = profile::key_of(kind, procedure, detail);
-    constexpr std::uint32_t mask = profile::rows_most - 1;
-    static_assert((profile::rows_most & mask) == 0);
+    for (std::uint32_t i = 0; i < RecentRows::most; ++i) {
+        if (recent_rows_.keys[i] == key) {
+            return recent_rows_.rows[i];
+        }
+    }
+    Row* const row = find_older_row(kind, key);
+    if (row != nullptr) {
+        recent_rows_.keys[recent_rows_.next] = key;
+        recent_rows_.rows[recent_rows_.next] = row;
+        recent_rows_.next = (recent_rows_.next + 1) % RecentRows::most;
+    }
+    return row;
+}
+
+// Makes the row if there is none yet, and room for it.
+Row* Profile::find_older_row(RowKind kind, std::uint64_t key) {
+    constexpr std::uint32_t mask = profile::row_places - 1;
+    static_assert((profile::row_places & mask) == 0 && profile::row_places > profile::rows_most,
+                  "places stay free, so that a search ends");
     auto at = place_of(key);
-    for (;; at = (at + 1) & mask) {
-        Row& row = record_->rows[at];
-        const std::uint64_t its = row.key.load(relaxed);
-        if (its == key) {
-            recent_rows_.note(&row);
+    for (; places_[at] != 0; at = (at + 1) & mask) {
+        Row& row = rows_[places_[at] - 1];
+        if (row.key.load(relaxed) == key) {
             return &row;
         }
-        if (its == 0) {
-            break;
-        }
     }
-    // The last rows are for what may not be left out; one stays free, so that the search ends.
-    const bool spare = kind != RowKind::wait || detail == profile::nobody;
-    if (record_->rows_used.read() >= (spare ? mask : profile::rows_before_condensed)) {
+    // The last rows are for what may not be left out.
+    const bool spare = kind != RowKind::wait || profile::detail_of(key) == profile::nobody;
+    const std::uint64_t used = record_->rows_used.read();
+    if (used >= (spare ? profile::rows_most : profile::rows_before_condensed)) {
         return nullptr;
     }
-    record_->rows_used.add(1);
-    Row& row = record_->rows[at];
+    Row& row = rows_[used];
     row.key.store(key, relaxed);
+    record_->rows_used.add(1);
+    places_[at] = static_cast<std::uint16_t>(used + 1);
     return &row;
 }
 

@@ -73,27 +73,26 @@ class Profile {
         std::uint64_t number = 0;
     };
 
-    // Entries of the record that are used in turns. After a wait, other ranks' data has pushed them
-    // out of the cache, and a miss costs more than all else here: all are fetched at once.
-    template <typename Entry, std::size_t count>
-    struct Recent {
-        void note(Entry* used) {
-            if (entries[newest] != used) {
-                newest = (newest + 1) % count;
-                entries[newest] = used;
-            }
-        }
-        void fetch() const {
-            for (Entry* entry : entries) {
-                __builtin_prefetch(entry, 1);
-            }
-        }
-        Entry* entries[count] = {};
-        std::size_t newest = 0;
+    // The rows that were found last, by their keys; in turns.
+    struct RecentRows {
+        static constexpr std::uint32_t most = 16;
+        std::uint64_t keys[most] = {}; // 0: none
+        profile::Row* rows[most] = {};
+        std::uint32_t next = 0;
+    };
+    // Columns to which messages went last.
+    struct RecentPairs {
+        static constexpr std::uint32_t most = 4;
+        profile::PairCount* pairs[most] = {};
+        std::uint32_t newest = 0;
     };
 
+    // After a wait, other ranks' data has pushed the entries that are used in turns out of the
+    // cache, and a miss costs more than all else here: all are fetched at once.
+    void fetch_recent() const;
     static std::uint32_t place_of(std::uint64_t key);
     profile::Row* find_row(profile::RowKind kind, std::uint32_t procedure, std::uint32_t detail);
+    profile::Row* find_older_row(profile::RowKind kind, std::uint64_t key);
     void add(profile::RowKind kind, std::uint32_t procedure, std::uint32_t detail,
              std::uint64_t ticks, std::uint64_t bytes = 0);
     void count_call(const Call& call, std::uint64_t now);
@@ -104,8 +103,10 @@ class Profile {
     const std::uint32_t rank_;
     const std::uint32_t ranks_;
     const profile::Columns columns_;
-    Recent<profile::Row, 8> recent_rows_;
-    Recent<profile::PairCount, 4> recent_pairs_;
+    profile::Row* rows_ = nullptr;
+    std::uint16_t* places_ = nullptr;
+    RecentRows recent_rows_;
+    RecentPairs recent_pairs_;
     std::uint64_t random_ = 1;
     std::uint64_t arrivals_ = 0; // by any thread of the rank
     Arrival received_;           // the last one that had a receive

@@ -1,15 +1,18 @@
 // ProfileRecord: where ranks record their calls for `mpiexec --profile`, in the node segment.
 // mpiexec reads it when the job has ended, however it has.
 //
-// A rank has a record: a table of rows, found by what they count, and the messages to each other
-// rank. Where ranks are many, neighbouring ones share a column. Invariants: a row's key is written
-// once, by the rank that owns the record; memory of zeros is an empty record. Thread rule: written
-// by the rank, under its lock; read by anybody.
+// A rank has a record: the messages to each other rank, and rows, in the order in which they were
+// first used. Where ranks are many, neighbouring ones share a column. All that a program of some
+// dozen ranks uses lies close together: behind a switch between processes a page costs more than
+// what is counted in it. Invariants: a row's key is written once, by the rank that owns the record;
+// memory of zeros is an empty record. Thread rule: written by the rank, under its lock; read by
+// anybody.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <span>
 
 #include "base/segment_region.hpp"
 #include "mpi/job/segment.hpp"
@@ -102,19 +105,6 @@ struct Moment {
     std::atomic<std::uint64_t> ticks;
 };
 
-struct ProfileRecord {
-    Moment begin; // of MPI; 0: the rank has not begun
-    Moment end;   // 0: it has not ended
-    Count rows_used;
-    Count left_out;             // calls and waits for which there was no row
-    MessageCount of_operations; // messages of the library's own operations
-    alignas(node::cache_line_bytes) Row rows[rows_most];
-    // PairCount for each column follows.
-
-    PairCount* pairs() { return reinterpret_cast<PairCount*>(this + 1); }
-    const PairCount* pairs() const { return reinterpret_cast<const PairCount*>(this + 1); }
-};
-
 // How the ranks of a node are divided into columns.
 struct Columns {
     explicit Columns(std::uint32_t ranks)
@@ -127,6 +117,33 @@ struct Columns {
     std::uint32_t ranks_each;
     std::uint32_t count;
 };
+
+struct ProfileRecord {
+    Moment begin; // of MPI; 0: the rank has not begun
+    Moment end;   // 0: it has not ended
+    Count rows_used;
+    Count left_out;             // calls and waits for which there was no row
+    MessageCount of_operations; // messages of the library's own operations
+    // PairCount for each column follows, then the rows, then their places.
+
+    static std::uint64_t bytes(const Columns& columns) {
+        return sizeof(ProfileRecord) + columns.count * sizeof(PairCount) + rows_most * sizeof(Row) +
+               row_places * sizeof(std::uint16_t);
+    }
+    PairCount* pairs() { return reinterpret_cast<PairCount*>(this + 1); }
+    const PairCount* pairs() const { return reinterpret_cast<const PairCount*>(this + 1); }
+    Row* rows(const Columns& columns) { return reinterpret_cast<Row*>(pairs() + columns.count); }
+    // A hash table of the rows' numbers from 1 on; 0: none. Its owner's.
+    std::uint16_t* places(const Columns& columns) {
+        return reinterpret_cast<std::uint16_t*>(rows(columns) + rows_most);
+    }
+    std::span<const Row> used_rows(const Columns& columns) const {
+        return {reinterpret_cast<const Row*>(pairs() + columns.count),
+                std::min<std::size_t>(rows_used.read(), rows_most)};
+    }
+};
+static_assert(sizeof(ProfileRecord) % sizeof(Row) == 0 && sizeof(PairCount) % sizeof(Row) == 0,
+              "no row lies in two cache lines");
 
 // Who has come last to a collective operation so far, by which the others tell for whom they
 // waited. Several operations share a place, which the newest has: one word of time, operation and

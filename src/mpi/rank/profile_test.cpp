@@ -27,7 +27,7 @@ class ProfileTest : public testing::Test {
     const profile::Row* row(RowKind kind, std::uint32_t procedure, std::uint32_t detail = 0) const {
         const auto* record =
             reinterpret_cast<const profile::ProfileRecord*>(segment_.unit(profile::records, 0));
-        for (const profile::Row& row : record->rows) {
+        for (const profile::Row& row : record->used_rows(profile::Columns(ranks))) {
             if (row.key.load() == profile::key_of(kind, procedure, detail)) {
                 return &row;
             }

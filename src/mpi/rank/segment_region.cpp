@@ -1,3 +1,4 @@
+#include "base/page.hpp"
 #include "mpi/rank/profile_record.hpp"
 
 namespace warren::profile {
@@ -6,10 +7,9 @@ namespace {
 
 node::Extent extent_of_records(const node::JobShape& shape) {
     const std::uint32_t units = shape.profiled ? shape.ranks : 0;
-    const std::uint64_t bytes =
-        sizeof(ProfileRecord) + Columns(shape.ranks).count * sizeof(PairCount);
-    const std::uint64_t lines = (bytes + node::cache_line_bytes - 1) / node::cache_line_bytes;
-    return {.unit_bytes = lines * node::cache_line_bytes, .units = units, .sure_units = units};
+    return {.unit_bytes = whole_pages(ProfileRecord::bytes(Columns(shape.ranks))),
+            .units = units,
+            .sure_units = units};
 }
 WARREN_REGION(records, {.number = records.number, .name = "profile", .extent = extent_of_records});
 

@@ -90,6 +90,7 @@ namespace warren::profile {
 
 // Rows: programs call 20 to 40 procedures, and wait in a few of them for their neighbours.
 inline constexpr std::uint32_t rows_most = 512;
+inline constexpr std::uint32_t row_places = 1024; // of the hash table that finds them
 // Rows from which on waits are counted for no rank in particular.
 inline constexpr std::uint32_t rows_before_condensed = 448;
 // Columns of ranks: 256 ranks are told apart, more share them.

@@ -18,7 +18,7 @@ TEST(ByteMarks, random_stretches_are_found_again) {
         const ByteMarks marks(map.data());
         marks.clear(0, bytes);
         std::vector<bool> model(bytes);
-        for (unsigned stretch = random() % 6; stretch > 0; --stretch) {
+        for (auto stretch = random() % 6; stretch > 0; --stretch) {
             const std::uint64_t begin = random() % bytes;
             const std::uint64_t end = begin + random() % (bytes - begin);
             marks.mark(begin, end);

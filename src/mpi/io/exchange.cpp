@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <span>
 
 #include "mpi/coll/algorithms.hpp"
@@ -71,7 +70,7 @@ Error ExchangedAccess::divide(const ByteRange& all) {
     const std::uint64_t bytes = domain_bytes_ + domain_bytes_ / ByteMarks::bytes_per_mark;
     Error own;
     if (communicator_.rank() < writers_) {
-        memory_.reset(new (std::nothrow) std::byte[bytes]);
+        memory_ = allocate_pages(bytes);
         own = memory_ == nullptr
                   ? fail(MPI_ERR_NO_MEM, "no memory for %llu bytes of %s",
                          static_cast<unsigned long long>(bytes), parts_.medium.file->path().c_str())

@@ -13,7 +13,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "base/error.hpp"
@@ -107,7 +106,7 @@ class ExchangedAccess {
     std::vector<BlockRun> asked_runs_;
     std::vector<std::byte> asked_data_;
     ByteRange asked_range_ = {0, 0};
-    std::unique_ptr<std::byte[]> memory_; // of the domain, and marks
+    PageMemory memory_; // of the domain, and marks
 };
 
 } // namespace warren::io

@@ -43,9 +43,19 @@ unsigned long type_of_system(int descriptor) {
                : 0;
 }
 
-bool is_remote(unsigned long type) {
-    return std::find(std::begin(remote_systems), std::end(remote_systems), type) !=
-           std::end(remote_systems);
+// File systems in this node's memory.
+constexpr unsigned long memory_systems[] = {
+    0x01021994, // tmpfs
+    0x858458f6  // ramfs
+};
+
+SystemFile::Storage storage_of(unsigned long type) {
+    const auto is_in = [&](const auto& types) {
+        return std::find(std::begin(types), std::end(types), type) != std::end(types);
+    };
+    return is_in(remote_systems)   ? SystemFile::Storage::remote
+           : is_in(memory_systems) ? SystemFile::Storage::memory
+                                   : SystemFile::Storage::disk;
 }
 
 // Drops `bytes` of pieces that have been done.
@@ -182,7 +192,7 @@ Error SystemFile::open(const char* path, int flags, unsigned mode) {
     device_ = status.st_dev;
     number_ = status.st_ino;
     const unsigned long type = type_of_system(descriptor_);
-    remote_ = is_remote(type);
+    storage_ = storage_of(type);
     caches_by_locks_ = type == nfs;
     limit_ = regular_ ? size_limit() : limit_;
     return {};
@@ -278,6 +288,15 @@ Error SystemFile::write_within(iovec* pieces, std::size_t count, std::uint64_t o
         }
     }
     return {};
+}
+
+void SystemFile::ask_ahead(std::uint64_t begin, std::uint64_t end) const {
+    char first;
+    const iovec piece = {&first, sizeof first};
+    const auto offset = static_cast<off_t>(begin);
+    if (preadv2(descriptor_, &piece, 1, offset, RWF_NOWAIT) < 0) {
+        posix_fadvise(descriptor_, offset, static_cast<off_t>(end - begin), POSIX_FADV_WILLNEED);
+    }
 }
 
 Error SystemFile::size(std::uint64_t& bytes) const {

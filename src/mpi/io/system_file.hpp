@@ -34,8 +34,10 @@ class SystemFile {
     std::uint64_t device() const { return device_; }
     std::uint64_t number() const { return number_; }
     bool regular() const { return regular_; }
-    // A file system of other nodes or of a process (NFS, FUSE, Lustre, …).
-    bool remote() const { return remote_; }
+    // A file system of other nodes or of a process (NFS, FUSE, Lustre, …) is remote.
+    enum class Storage : std::uint8_t { disk, memory, remote };
+    Storage storage() const { return storage_; }
+    bool remote() const { return storage_ == Storage::remote; }
     bool readable() const { return readable_; }
     // Nodes keep pages of their own, which they write back and forget when they lock and unlock
     // bytes (NFS).
@@ -48,6 +50,9 @@ class SystemFile {
     // Read and write pieces of memory; the calls change the array of pieces.
     Error read(iovec* pieces, std::size_t count, std::uint64_t offset, std::size_t& got) const;
     Error write(iovec* pieces, std::size_t count, std::uint64_t offset) const;
+
+    // Has the system read these bytes, without waiting for them, unless it holds the first.
+    void ask_ahead(std::uint64_t begin, std::uint64_t end) const;
 
     Error size(std::uint64_t& bytes) const;
     Error set_size(std::uint64_t bytes) const;
@@ -71,7 +76,7 @@ class SystemFile {
     std::string path_;
     int descriptor_ = -1;
     bool regular_ = true;
-    bool remote_ = false;
+    Storage storage_ = Storage::disk;
     bool readable_ = true;
     bool caches_by_locks_ = false;
     std::uint64_t device_ = 0;

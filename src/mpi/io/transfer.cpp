@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 
+#include "base/page.hpp"
 #include "mpi.h"
 #include "mpi/datatype/copy_blocks.hpp"
+#include "mpi/io/page_copies.hpp"
 #include "mpi/io/tuning.hpp"
 
 namespace warren::io {
@@ -81,24 +82,35 @@ class EachBlock {
 
 } // namespace
 
-std::byte* Scratch::Part::get(std::size_t bytes) {
+std::byte* Scratch::Part::get(std::size_t bytes, std::uint64_t offset) {
     if (bytes_ < bytes) {
-        memory_.reset(new (std::nothrow) std::byte[bytes]);
+        memory_ = allocate_pages(bytes + page_bytes);
         bytes_ = memory_ != nullptr ? bytes : 0;
     }
-    return memory_.get();
+    return memory_ != nullptr ? memory_.get() + offset % page_bytes : nullptr;
 }
 
 bool Transfer::sieves(Direction direction) const {
-    const Choice chosen =
-        direction == Direction::read ? medium_.sieved_reads : medium_.sieved_writes;
-    const MPI_Count stride_limit =
-        direction == Direction::read ? sieved_read_stride : sieved_write_stride;
+    const bool reads = direction == Direction::read;
+    const Choice chosen = reads ? medium_.sieved_reads : medium_.sieved_writes;
     if (!view_.ordered() || !medium_.readable || chosen == Choice::never) {
         return false;
     }
+    using Storage = SystemFile::Storage;
+    const Storage storage = medium_.file->storage();
+    const MPI_Count stride_limit = storage == Storage::remote   ? sieved_remote_stride
+                                   : reads                      ? sieved_read_stride
+                                   : storage == Storage::memory ? sieved_memory_write_stride
+                                                                : sieved_write_stride;
     return chosen == Choice::always ||
            (view_.block_bytes() < direct_block_bytes && view_.block_stride() <= stride_limit);
+}
+
+// Blocks that are read one by one, so close that the system would do better to read all between.
+bool Transfer::asks_ahead(Direction direction) const {
+    return direction == Direction::read && view_.ordered() &&
+           medium_.file->storage() == SystemFile::Storage::disk &&
+           view_.block_bytes() < direct_block_bytes && view_.block_stride() <= read_ahead_stride;
 }
 
 Error Transfer::move(Direction direction, const Buffer& memory, MPI_Count first, MPI_Count& done) {
@@ -141,11 +153,34 @@ Error Transfer::move(Direction direction, const Buffer& memory, MPI_Count first,
 // `bytes` after an error, or where the file ends.
 Error Transfer::call(Direction direction, std::byte* data, MPI_Count bytes, std::uint64_t offset,
                      MPI_Count& moved) const {
+    if (direction == Direction::read && bytes >= least_bounced_bytes &&
+        medium_.file->storage() != SystemFile::Storage::remote && copies_slowly(data, offset)) {
+        // Half a page away from both.
+        if (std::byte* bounce = scratch_.bounce(offset + page_bytes / 2)) {
+            return read_by_bounce(data, bytes, offset, bounce, moved);
+        }
+    }
     std::size_t got = 0;
     Error error = direction == Direction::read
                       ? medium_.file->read(data, static_cast<std::size_t>(bytes), offset, got)
                       : medium_.file->write(data, static_cast<std::size_t>(bytes), offset);
     moved = direction == Direction::read ? static_cast<MPI_Count>(got) : error ? 0 : bytes;
+    return error;
+}
+
+// Through a buffer that the cache keeps, where the system would copy slowly to `data`.
+Error Transfer::read_by_bounce(std::byte* data, MPI_Count bytes, std::uint64_t offset,
+                               std::byte* bounce, MPI_Count& moved) const {
+    moved = 0;
+    std::size_t now = 0;
+    std::size_t got = 0;
+    Error error;
+    while (moved < bytes && got == now && !error) {
+        now = std::min(static_cast<std::size_t>(bytes - moved), bounce_bytes);
+        error = medium_.file->read(bounce, now, offset + static_cast<std::uint64_t>(moved), got);
+        std::memcpy(data + moved, bounce, got);
+        moved += static_cast<MPI_Count>(got);
+    }
     return error;
 }
 
@@ -174,7 +209,7 @@ Error Transfer::move_block(Direction direction, const Buffer& memory, std::uint6
         return call(direction, data, bytes, offset, done);
     }
     const bool listed = has_long_pieces(memory);
-    std::byte* packed = listed ? nullptr : scratch_.packed();
+    std::byte* packed = listed ? nullptr : scratch_.packed(offset);
     if (!listed && packed == nullptr) {
         return no_buffer();
     }
@@ -217,8 +252,14 @@ Error Transfer::move_blocks(Direction direction, std::byte* data, MPI_Count byte
 
 Error Transfer::move_each(Direction direction, std::byte* data, MPI_Count bytes, MPI_Count first,
                           MPI_Count& done) {
+    const std::uint64_t end = asks_ahead(direction) ? view_.place(first + bytes - 1) + 1 : 0;
+    std::uint64_t asked = 0; // up to here
     Error error;
     const auto call_for = [&](std::uint64_t offset, MPI_Count at, MPI_Count length) {
+        if (offset < end && offset >= asked) {
+            asked = std::min(end, offset + medium_.read_sieve);
+            medium_.file->ask_ahead(offset, asked);
+        }
         const RangeGuard held = guard(direction, offset, length);
         MPI_Count moved = 0;
         error = call(direction, data + at, length, offset, moved);
@@ -259,11 +300,11 @@ Error Transfer::change_range(const std::byte* data, MPI_Count bytes, MPI_Count f
 
 Error Transfer::write_sieved(const std::byte* data, MPI_Count bytes, MPI_Count first,
                              MPI_Count& done) {
-    std::byte* sieve = scratch_.sieve(medium_.write_sieve);
-    if (sieve == nullptr) {
-        return no_buffer(medium_.write_sieve);
-    }
     while (done < bytes) {
+        std::byte* sieve = scratch_.sieve(medium_.write_sieve, view_.place(first + done));
+        if (sieve == nullptr) {
+            return no_buffer(medium_.write_sieve);
+        }
         MPI_Count covered = 0;
         if (Error error = change_range(data + done, bytes - done, first + done, sieve, covered)) {
             return error;
@@ -274,13 +315,13 @@ Error Transfer::write_sieved(const std::byte* data, MPI_Count bytes, MPI_Count f
 }
 
 Error Transfer::read_sieved(std::byte* data, MPI_Count bytes, MPI_Count first, MPI_Count& done) {
-    std::byte* sieve = scratch_.sieve(medium_.read_sieve);
-    if (sieve == nullptr) {
-        return no_buffer(medium_.read_sieve);
-    }
     const std::uint64_t last = view_.place(first + bytes - 1) + 1;
     while (done < bytes) {
         const std::uint64_t begin = view_.place(first + done);
+        std::byte* sieve = scratch_.sieve(medium_.read_sieve, begin);
+        if (sieve == nullptr) {
+            return no_buffer(medium_.read_sieve);
+        }
         const std::uint64_t end = std::min(last, begin + medium_.read_sieve);
         std::size_t got = 0;
         if (Error error = medium_.file->read(sieve, end - begin, begin, got)) {

@@ -1,19 +1,19 @@
 // Transfer: reads and writes bytes of a view's data from and to one rank's memory, for which
 // nobody has to wait but those who lock the same bytes.
 //
-// Blocks of the file that are long enough are read and written one by one. Others are sieved: the
-// file from the first to the last is read into a buffer, changed there and written back, under an
-// exclusive lock of these bytes (range_locks.hpp). Thread rule: any thread, one at a time per
-// Scratch; no state but in the file and the locks.
+// Blocks of the file that are long, or far apart, are read and written one by one. Others are
+// sieved: the file from the first to the last is read into a buffer, changed there and written
+// back, under an exclusive lock of these bytes (range_locks.hpp). Thread rule: any thread, one at a
+// time per Scratch; no state but in the file and the locks.
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <span>
 #include <sys/uio.h>
 
 #include "base/error.hpp"
 #include "mpi/datatype/buffer.hpp"
+#include "mpi/io/page_memory.hpp"
 #include "mpi/io/range_locks.hpp"
 #include "mpi/io/system_file.hpp"
 #include "mpi/io/tuning.hpp"
@@ -21,24 +21,29 @@
 
 namespace warren::io {
 
-// Two buffers, made at their first use and kept: pages of new memory cost more than their data.
+// Buffers, made at their first use and kept: pages of new memory cost more than their data. They
+// are where in a page the offset of the file is, so that copies are fast (page_copies.hpp).
 class Scratch {
   public:
     // A buffer of at least `bytes`, or null if memory is out.
-    std::byte* sieve(std::size_t bytes = buffer_bytes) { return sieve_.get(bytes); }
-    std::byte* packed() { return packed_.get(buffer_bytes); }
+    std::byte* sieve(std::size_t bytes = buffer_bytes, std::uint64_t offset = 0) {
+        return sieve_.get(bytes, offset);
+    }
+    std::byte* packed(std::uint64_t offset = 0) { return packed_.get(buffer_bytes, offset); }
+    std::byte* bounce(std::uint64_t offset) { return bounce_.get(bounce_bytes, offset); }
 
   private:
     class Part {
       public:
-        std::byte* get(std::size_t bytes);
+        std::byte* get(std::size_t bytes, std::uint64_t offset);
 
       private:
-        std::unique_ptr<std::byte[]> memory_;
+        PageMemory memory_;
         std::size_t bytes_ = 0;
     };
     Part sieve_;
     Part packed_;
+    Part bounce_;
 };
 
 enum class Direction : std::uint8_t { read, write };
@@ -78,11 +83,14 @@ class Transfer {
 
   private:
     bool sieves(Direction direction) const;
+    bool asks_ahead(Direction direction) const;
     RangeGuard guard(Direction direction, std::uint64_t offset, MPI_Count bytes) const;
     Error call(Direction direction, std::byte* data, MPI_Count bytes, std::uint64_t offset,
                MPI_Count& moved) const;
     Error call(Direction direction, std::span<iovec> pieces, MPI_Count bytes, std::uint64_t offset,
                MPI_Count& moved) const;
+    Error read_by_bounce(std::byte* data, MPI_Count bytes, std::uint64_t offset, std::byte* bounce,
+                         MPI_Count& moved) const;
     // In one block of the file.
     Error move_block(Direction direction, const datatype::Buffer& memory, std::uint64_t offset,
                      MPI_Count& done);

@@ -2,17 +2,21 @@
 //
 // All ranks draw the same random numbers, so each knows what all of them write. A tile of a view
 // consists of units; each belongs to one rank, or to nobody and is a hole. After every write comes
-// a barrier, so what is read is certain. --seed S --steps N.
+// a barrier, so what is read is certain. --seed S --steps N. With --failures N, one in N calls for
+// these files fails (faulty_files.c, preloaded); the ranks that it concerns must hear of it.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <random>
 #include <string>
 #include <unistd.h>
 #include <vector>
 
 #include <mpi.h>
+
+#include "failures.hpp"
 
 namespace {
 
@@ -42,8 +46,26 @@ void expect(bool holds, const char* what) {
 struct File {
     MPI_File handle = MPI_FILE_NULL;
     std::string name;
+    const char* staging_half;
+    bool deletes = false; // on close
     Bytes model;
 };
+
+Failures failures;
+
+// Whether this call has failed at each rank; gives up if it failed where it should not.
+std::vector<char> judge(int code, Failures::Scope scope) {
+    std::string complaint;
+    std::vector<char> failed = failures.judge(code, scope, complaint);
+    if (!complaint.empty()) {
+        give_up(complaint);
+    }
+    return failed;
+}
+
+bool any(const std::vector<char>& failed) {
+    return std::find(failed.begin(), failed.end(), true) != failed.end();
+}
 
 // The units of a tile, and whose they are; -1: a hole.
 struct Tiles {
@@ -113,6 +135,11 @@ struct Part {
 };
 
 enum class How { at, at_all, pointer, all, nonblocking, nonblocking_all, split, how_many };
+
+Failures::Scope scope_of(How how) {
+    return how == How::at_all || how == How::all || how == How::split ? Failures::Scope::collective
+                                                                      : Failures::Scope::one_rank;
+}
 
 unsigned char value(int rank, long byte) {
     return static_cast<unsigned char>((byte * 2654435761U + static_cast<unsigned>(rank) * 977U +
@@ -209,6 +236,50 @@ std::vector<Part> draw_parts(const Tiles& tiles) {
     return parts;
 }
 
+// After a write that has failed at some ranks: each byte that they wanted to write is as before or
+// as they wanted it, and all others are certain.
+void adopt(File& file, const Bytes& certain, const Bytes& possible) {
+    Bytes actual;
+    std::FILE* stream = std::fopen(file.name.c_str(), "rb");
+    expect(stream != nullptr, "the file can't be opened");
+    actual.resize(possible.size() + 1);
+    actual.resize(std::fread(actual.data(), 1, actual.size(), stream));
+    std::fclose(stream);
+    expect(actual.size() >= certain.size() && actual.size() <= possible.size(),
+           "after a failed write, the file has a wrong size");
+    for (std::size_t i = 0; i < actual.size(); ++i) {
+        const unsigned char before = i < certain.size() ? certain[i] : 0;
+        if (actual[i] != before && actual[i] != possible[i]) {
+            give_up("after a failed write, byte " + std::to_string(i) + " of " + file.name +
+                    " is " + std::to_string(actual[i]) + ", not " + std::to_string(before) +
+                    " or " + std::to_string(possible[i]));
+        }
+    }
+    file.model = actual;
+}
+
+// `put(model, rank)`: writes what that rank has written.
+template <typename Put>
+void settle(File& file, const std::vector<char>& failed, Put put) {
+    for (int rank = 0; rank < ranks; ++rank) {
+        if (!failed[static_cast<std::size_t>(rank)]) {
+            put(file.model, rank);
+        }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (!any(failed)) {
+        return;
+    }
+    Bytes possible = file.model;
+    for (int rank = 0; rank < ranks; ++rank) {
+        if (failed[static_cast<std::size_t>(rank)]) {
+            put(possible, rank);
+        }
+    }
+    adopt(file, Bytes(file.model), possible);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 void write_step(File& file) {
     const Tiles tiles = draw_tiles();
     const std::vector<Part> parts = draw_parts(tiles);
@@ -221,21 +292,23 @@ void write_step(File& file) {
         memory.at(i) = value(own_rank, own.first + i);
     }
     MPI_Status status;
-    expect(access_by(how, writing, file, own, memory, &status) == MPI_SUCCESS, "a write failed");
-    int count = -1;
-    MPI_Get_count(&status, MPI_BYTE, &count);
-    expect(count == own.bytes, "a write's count is wrong");
-    for (int rank = 0; rank < ranks; ++rank) {
+    const int code = access_by(how, writing, file, own, memory, &status);
+    const std::vector<char> failed = judge(code, scope_of(how));
+    if (code == MPI_SUCCESS) {
+        int count = -1;
+        MPI_Get_count(&status, MPI_BYTE, &count);
+        expect(count == own.bytes, "a write's count is wrong");
+    }
+    settle(file, failed, [&](Bytes& model, int rank) {
         const Part& part = parts[static_cast<std::size_t>(rank)];
         for (int i = 0; i < part.bytes; ++i) {
             const auto place = static_cast<std::size_t>(tiles.place(rank, part.first + i));
-            if (place >= file.model.size()) {
-                file.model.resize(place + 1);
+            if (place >= model.size()) {
+                model.resize(place + 1);
             }
-            file.model[place] = value(rank, part.first + i);
+            model[place] = value(rank, part.first + i);
         }
-    }
-    MPI_Barrier(MPI_COMM_WORLD);
+    });
 }
 
 void read_step(File& file) {
@@ -247,9 +320,10 @@ void read_step(File& file) {
     const Part& own = parts[static_cast<std::size_t>(own_rank)];
     Memory memory(gaps, own.bytes);
     MPI_Status status;
-    expect(access_by(how, reading, file, own, memory, &status) == MPI_SUCCESS, "a read failed");
+    const int code = access_by(how, reading, file, own, memory, &status);
+    judge(code, scope_of(how));
     int expected = 0;
-    while (expected < own.bytes) {
+    while (code == MPI_SUCCESS && expected < own.bytes) {
         const auto place = static_cast<std::size_t>(tiles.place(own_rank, own.first + expected));
         if (place >= file.model.size()) {
             break;
@@ -264,45 +338,100 @@ void read_step(File& file) {
     }
     int count = -1;
     MPI_Get_count(&status, MPI_BYTE, &count);
-    expect(count == expected, "a read's count is wrong");
+    expect(code != MPI_SUCCESS || count == expected, "a read's count is wrong");
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-void other_step(File& file) {
-    switch (draw(4)) {
-    case 0: {
-        const int bytes = draw(100000);
-        MPI_File_set_size(file.handle, bytes);
-        file.model.resize(static_cast<std::size_t>(bytes));
-        break;
+void ordered_step(File& file) {
+    MPI_File_set_view(file.handle, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL);
+    const int begin = draw(5000);
+    MPI_File_seek_shared(file.handle, begin, MPI_SEEK_SET);
+    std::vector<Bytes> data(static_cast<std::size_t>(ranks));
+    std::vector<std::size_t> places;
+    std::size_t at = static_cast<std::size_t>(begin);
+    for (int rank = 0; rank < ranks; ++rank) {
+        const int bytes = draw(900);
+        for (int i = 0; i < bytes; ++i) {
+            data[static_cast<std::size_t>(rank)].push_back(value(rank, i));
+        }
+        places.push_back(at);
+        at += static_cast<std::size_t>(bytes);
     }
+    const Bytes& own = data[static_cast<std::size_t>(own_rank)];
+    const int code = MPI_File_write_ordered(file.handle, own.data(), static_cast<int>(own.size()),
+                                            MPI_BYTE, MPI_STATUS_IGNORE);
+    settle(file, judge(code, Failures::Scope::collective), [&](Bytes& model, int rank) {
+        const Bytes& its = data[static_cast<std::size_t>(rank)];
+        const std::size_t place = places[static_cast<std::size_t>(rank)];
+        if (!its.empty()) {
+            model.resize(std::max(model.size(), place + its.size()));
+            std::copy(its.begin(), its.end(), model.begin() + static_cast<std::ptrdiff_t>(place));
+        }
+    });
+}
+
+// Opens until it can be done.
+void open_file(File& file) {
+    file.deletes = draw(2) == 0;
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "cb_buffer_size", file.staging_half);
+    bool failed = true;
+    while (failed) {
+        const int code = MPI_File_open(MPI_COMM_WORLD, file.name.c_str(),
+                                       MPI_MODE_CREATE | MPI_MODE_RDWR |
+                                           (file.deletes ? MPI_MODE_DELETE_ON_CLOSE : 0),
+                                       info, &file.handle);
+        failed = any(judge(code, Failures::Scope::all));
+        expect(!failed || file.handle == MPI_FILE_NULL, "a failed open leaves a handle");
+    }
+    MPI_Info_free(&info);
+}
+
+// A file that could not be deleted is still open, and closed without being deleted.
+void close_file(File& file) {
+    const bool failed = any(judge(MPI_File_close(&file.handle), Failures::Scope::all));
+    expect(!failed || file.deletes, "a close failed");
+    if (failed) {
+        expect(MPI_File_close(&file.handle) == MPI_SUCCESS, "the second close failed");
+    }
+    if (file.deletes && !failed) {
+        expect(access(file.name.c_str(), F_OK) != 0, "a file has not been deleted on close");
+        file.model.clear();
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+// Sets the size, or makes sure that the file has so many bytes.
+void size_step(File& file, bool sets) {
+    const int bytes = draw(100000);
+    const int code =
+        sets ? MPI_File_set_size(file.handle, bytes) : MPI_File_preallocate(file.handle, bytes);
+    if (!any(judge(code, Failures::Scope::all))) {
+        const auto size = static_cast<std::size_t>(bytes);
+        file.model.resize(sets ? size : std::max(file.model.size(), size));
+    }
+}
+
+void other_step(File& file) {
+    switch (draw(7)) {
+    case 0:
     case 1:
+        size_step(file, draw(2) == 0);
+        break;
+    case 2:
         MPI_File_set_atomicity(file.handle, draw(2));
         break;
-    case 2: { // ordered
-        MPI_File_set_view(file.handle, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL);
-        const int begin = draw(5000);
-        MPI_File_seek_shared(file.handle, begin, MPI_SEEK_SET);
-        std::size_t at = static_cast<std::size_t>(begin);
-        for (int rank = 0; rank < ranks; ++rank) {
-            const int bytes = draw(900);
-            Bytes data;
-            for (int i = 0; i < bytes; ++i) {
-                data.push_back(value(rank, i));
-            }
-            file.model.resize(bytes > 0 ? std::max(file.model.size(), at + data.size())
-                                        : file.model.size());
-            std::copy(data.begin(), data.end(),
-                      file.model.begin() + static_cast<std::ptrdiff_t>(bytes > 0 ? at : 0));
-            at += data.size();
-            if (rank == own_rank) {
-                data.push_back(0);
-                MPI_File_write_ordered(file.handle, data.data(), bytes, MPI_BYTE,
-                                       MPI_STATUS_IGNORE);
-            }
-        }
+    case 3:
+        ordered_step(file);
         break;
-    }
+    case 4:
+        judge(MPI_File_sync(file.handle), Failures::Scope::all);
+        break;
+    case 5:
+        close_file(file);
+        open_file(file);
+        break;
     default: {
         MPI_Offset bytes = -1;
         MPI_File_get_size(file.handle, &bytes);
@@ -310,6 +439,14 @@ void other_step(File& file) {
     }
     }
     MPI_Barrier(MPI_COMM_WORLD);
+}
+
+int open_descriptors() {
+    int count = 0;
+    for (int descriptor = 0; descriptor < 1024; ++descriptor) {
+        count += fcntl(descriptor, F_GETFD) >= 0 ? 1 : 0;
+    }
+    return count;
 }
 
 } // namespace
@@ -320,11 +457,14 @@ int main(int argc, char** argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     unsigned seed = 1;
     int steps = 100;
+    unsigned one_fails_in = 0;
     for (int i = 1; i + 1 < argc; i += 2) {
         if (std::strcmp(argv[i], "--seed") == 0) {
             seed = static_cast<unsigned>(std::atoi(argv[i + 1]));
         } else if (std::strcmp(argv[i], "--steps") == 0) {
             steps = std::atoi(argv[i + 1]);
+        } else if (std::strcmp(argv[i], "--failures") == 0) {
+            one_fails_in = static_cast<unsigned>(std::atoi(argv[i + 1]));
         }
     }
     // Every rank models what all write: the work of a step grows with the square of the ranks.
@@ -336,16 +476,15 @@ int main(int argc, char** argv) {
     int number = static_cast<int>(getpid());
     MPI_Bcast(&number, 1, MPI_INT, 0, MPI_COMM_WORLD);
     File files[2];
+    if (one_fails_in != 0) {
+        expect(failures.begin("io_random_", one_fails_in, seed + static_cast<unsigned>(own_rank)),
+               "--failures needs faulty_files");
+    }
+    const int descriptors = open_descriptors();
     for (File& file : files) {
         file.name = "io_random_" + std::to_string(number) + (&file == files ? "_a" : "_b");
-        MPI_Info info;
-        MPI_Info_create(&info);
-        MPI_Info_set(info, "cb_buffer_size", &file == files ? "8192" : "100000");
-        expect(MPI_File_open(MPI_COMM_WORLD, file.name.c_str(),
-                             MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, info,
-                             &file.handle) == MPI_SUCCESS,
-               "open");
-        MPI_Info_free(&info);
+        file.staging_half = &file == files ? "8192" : "100000";
+        open_file(file);
     }
     for (step = 0; step < steps; ++step) {
         File& file = files[draw(2)];
@@ -359,7 +498,17 @@ int main(int argc, char** argv) {
         }
     }
     for (File& file : files) {
-        MPI_File_close(&file.handle);
+        close_file(file);
+        if (own_rank == 0) {
+            while (access(file.name.c_str(), F_OK) == 0) {
+                MPI_File_delete(file.name.c_str(), MPI_INFO_NULL);
+            }
+        }
+    }
+    // (Without failures, other ranks may be in this process.)
+    expect(one_fails_in == 0 || open_descriptors() == descriptors, "a descriptor is left open");
+    if (own_rank == 0 && one_fails_in != 0) {
+        std::printf("%d calls failed at rank 0\n", failures.how_many());
     }
     MPI_Finalize();
     return 0;

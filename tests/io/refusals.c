@@ -1,5 +1,5 @@
-/* One rank's arguments of a collective call are wrong: no other rank waits for it, nothing is
-   touched, and the file is of use afterwards. */
+/* One rank's arguments of a collective call are wrong, or it makes another call than the others: no
+   other rank waits for it, nothing is touched, and the file is of use afterwards. */
 #include "file.h"
 
 static MPI_File file;
@@ -97,6 +97,40 @@ static void check_others(int who) {
     }
 }
 
+static int set_size(int count, MPI_Datatype type) {
+    (void)type;
+    return MPI_File_set_size(file, count);
+}
+static int preallocate(int count, MPI_Datatype type) {
+    (void)type;
+    return MPI_File_preallocate(file, count);
+}
+static int set_atomicity(int count, MPI_Datatype type) {
+    (void)type;
+    return MPI_File_set_atomicity(file, count);
+}
+static int sync_file(int count, MPI_Datatype type) {
+    (void)count, (void)type;
+    return MPI_File_sync(file);
+}
+static int close_file(int count, MPI_Datatype type) {
+    (void)count, (void)type;
+    return MPI_File_close(&file);
+}
+
+/* One rank makes another collective call. */
+static void check_unequal(int who) {
+    static int (*const pairs[][2])(int, MPI_Datatype) = {
+        {write_at_all, read_at_all},    {write_all, write_ordered}, {read_ordered, write_ordered},
+        {read_ordered, read_all},       {set_size, preallocate},    {set_atomicity, set_size},
+        {write_at_all_begin, read_all}, {sync_file, close_file},    {close_file, set_atomicity}};
+    for (int i = 0; i < (int)(sizeof pairs / sizeof *pairs); i++) {
+        const int code = pairs[i][rank == who](1, MPI_CHAR);
+        CHECK(check_class(code) == MPI_ERR_OTHER, "pair %d, rank %d: class %d", i, who,
+              check_class(code));
+    }
+}
+
 /* One rank has not ended its split access when all begin another. */
 static void check_split(int who) {
     CHECK(MPI_File_read_at_all_begin(file, 0, data, 0, MPI_CHAR) == MPI_SUCCESS, "-");
@@ -122,6 +156,8 @@ int main(int argc, char** argv) {
     for (int who = 0; who < size; who++) {
         check_others(who);
         check_split(who);
+        if (size > 1)
+            check_unequal(who);
         for (int i = 0; i < calls_made; i++)
             for (int j = 0; j < 2; j++) {
                 const int mine = rank == who;

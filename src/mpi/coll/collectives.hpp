@@ -52,7 +52,7 @@ class Collectives {
     // Returns success on all ranks or an error on all: this rank's own, or one of another rank's
     // class with the text `others`. After success each of `values`, of which there may be
     // most_agreed, is the largest of all ranks.
-    static constexpr std::size_t most_agreed = 4;
+    static constexpr std::size_t most_agreed = 6;
     Error agree(Error own, const char* others, std::span<std::int64_t> values = {});
 
     // This rank can't do its part of an operation: tells the others, in the slot or by messages.

@@ -259,7 +259,7 @@ Error File::refuse(Call call, Error own) {
     }
     if (call == Call::ordered_access) {
         MPI_Offset begin = 0;
-        return order(own, 0, begin);
+        return order(own, Part::unknown, 0, begin);
     }
     return agree_on_view(0, nullptr, own);
 }

@@ -330,14 +330,39 @@ bool File::may_stage(bool writes) {
            scratch_.sieve() != nullptr;
 }
 
+// This rank's part of the next collective access; see AccessPlan.
+AccessPlan& File::next_plan(int& turn) {
+    turn = static_cast<int>(plans_made_++ & 1);
+    AccessPlan& own = control_.rank(communicator_.rank()).plans[turn];
+    own = {};
+    return own;
+}
+
+// Whether all ranks that have come have made the same kind of access; an error at all of them else.
+Error File::check_parts(int turn) const {
+    constexpr const char* names[] = {"", "reading", "writing", "reading in order",
+                                     "writing in order"};
+    Part first = Part::unknown;
+    for (int rank = 0; rank < communicator_.size(); ++rank) {
+        const Part its = control_.rank(rank).plans[turn].part;
+        first = first != Part::unknown ? first : its;
+        if (its != Part::unknown && its != first) {
+            return fail(
+                MPI_ERR_OTHER, "the ranks' accesses to %s do not match: one is %s, another %s",
+                path().c_str(), names[static_cast<int>(first)], names[static_cast<int>(its)]);
+        }
+    }
+    return {};
+}
+
 // Tells the others what this rank wants. `staged`: all together take the staging area.
 Error File::make_plan(const Access& access, MPI_Count bytes, Error refused, bool& staged,
                       ByteRange& all) {
-    const int turn = static_cast<int>(plans_made_++ & 1);
+    int turn = 0;
     const bool writes = access.direction == Direction::write;
-    AccessPlan& own = control_.rank(communicator_.rank()).plans[turn];
-    own = {};
+    AccessPlan& own = next_plan(turn);
     own.refused = refused ? refused.error_class() : MPI_SUCCESS;
+    own.part = refused ? Part::unknown : writes ? Part::writes : Part::reads;
     const Choice wanted = writes ? hints.staged_writes : hints.staged_reads;
     own.stageable = wanted == Choice::always ? Stageable::always : Stageable::if_worth;
     if (!refused && bytes > 0 && !view_->empty()) {
@@ -355,10 +380,16 @@ Error File::make_plan(const Access& access, MPI_Count bytes, Error refused, bool
     if (wanted == Choice::never || atomic_ || (!is_shared_elsewhere() && !may_stage(writes))) {
         own.stageable = Stageable::no;
     }
-    if (Error error = tell_all(&own, sizeof own)) {
+    Error told = tell_all(&own, sizeof own);
+    if (told) {
         refused.drop();
-        return error;
+        return told;
     }
+    told = check_parts(turn);
+    if (told && !refused) {
+        return told;
+    }
+    told.drop();
     all = {no_end, 0};
     std::uint64_t sum = 0;
     std::uint64_t spans = 0;

@@ -17,16 +17,21 @@ namespace warren::io {
 // Whether a collective access may go through the staging area; the least of all ranks' counts.
 enum class Stageable : std::uint32_t { no, if_worth, always };
 
+// A rank's deed in a collective access. Unknown: it refuses.
+enum class Part : std::uint32_t { unknown, reads, writes, reads_ordered, writes_ordered };
+
 // A rank's part of a collective access. The rank writes it before the call's first barrier, others
 // read it after that barrier. A rank has two, used in turn, so it may write the next one while
 // others still read this one.
 struct AccessPlan {
     std::uint64_t begin; // from the first to the last byte in the file
     std::uint64_t end;
-    std::uint64_t bytes;
+    std::uint64_t bytes;       // of an ordered access: etypes
     std::uint64_t block_bytes; // of its blocks in the file, on average
     Stageable stageable;
     std::int32_t refused; // error class: this rank can't do its part
+    Part part;
+    std::uint32_t unused;
 };
 
 // A rank's result of one round of a staged access; rounds use a rank's two in turn.
@@ -41,9 +46,6 @@ struct RoundNote {
 struct RankControl {
     alignas(node::cache_line_bytes) AccessPlan plans[2];
     alignas(node::cache_line_bytes) RoundNote notes[2];
-    // Ordered access: its etypes, or -1 - error class. Written before the first barrier of a call,
-    // read before the second.
-    std::int64_t ordered_etypes;
 };
 
 struct FileControl {

@@ -56,6 +56,18 @@ struct FileData {
 
 class NonblockingAccess;
 
+// Collective calls that concern the file as a whole, as ranks tell them each other.
+enum class WholeCall : std::int8_t {
+    open,
+    close,
+    set_size,
+    preallocate,
+    synchronise,
+    set_atomicity,
+    set_view,
+    seek_shared
+};
+
 class File {
   public:
     File(rma::WindowServer& server, message::Engine& engine, comm::Communicator& communicator,
@@ -126,7 +138,8 @@ class File {
     friend class NonblockingAccess;
 
     Error agree(Error own) const;
-    Error agree_on(MPI_Offset value, const char* name, Error own) const;
+    Error agree_on_call(WholeCall call) const;
+    Error agree_on(WholeCall call, MPI_Offset value, const char* name, Error own) const;
     Error agree_on_view(MPI_Count etype_bytes, const Representation* representation,
                         Error own) const;
     Error share_result(Error own) const;
@@ -153,7 +166,7 @@ class File {
     Error prepare(const Access& access, FileData& prepared) const;
     Error place(Access& access);
     Error advance_shared(MPI_Count etypes, MPI_Offset& begin);
-    Error order(Error own, MPI_Count etypes, MPI_Offset& begin);
+    Error order(Error own, Part part, MPI_Count etypes, MPI_Offset& begin);
     Error check_position(MPI_Offset offset, MPI_Count etypes) const;
     Error find_position(MPI_Offset offset, int whence, MPI_Offset current,
                         MPI_Offset& position) const;
@@ -165,6 +178,8 @@ class File {
                     MPI_Count& bytes);
 
     // collective.cpp
+    AccessPlan& next_plan(int& turn);
+    Error check_parts(int turn) const;
     Error transfer_staged(const Access& access, const Buffer& data, MPI_Count& done);
     Error transfer_exchanged(const Access& access, const Buffer& data, const ByteRange& all,
                              MPI_Count& done);

@@ -1,12 +1,12 @@
 // How files are opened and closed, and what concerns a file as a whole. Ranks find out together
 // whether it can be done.
 
+#include <algorithm>
 #include <array>
 #include <climits>
 #include <cstring>
 #include <fcntl.h>
 #include <initializer_list>
-#include <span>
 #include <unistd.h>
 #include <utility>
 
@@ -96,27 +96,38 @@ void note_error(Opened& opened, const Error& error) {
 
 constexpr const char* other_rank = "another rank could not do its part";
 
-// Sets `same` if all ranks give the same value.
-Error compare_in(message::Engine& engine, comm::Communicator& communicator,
+constexpr const char* names_of_calls[] = {
+    "MPI_File_open", "MPI_File_close",         "MPI_File_set_size", "MPI_File_preallocate",
+    "MPI_File_sync", "MPI_File_set_atomicity", "MPI_File_set_view", "MPI_File_seek_shared"};
+
+// Sets `same` of each value that is the same at all ranks. Calls that differ are an error.
+Error compare_in(message::Engine& engine, comm::Communicator& communicator, WholeCall call,
                  std::initializer_list<MPI_Offset> values, Error own, bool* same) {
-    std::int64_t extremes[coll::Collectives::most_agreed];
+    // (As many for every call, so that calls that differ find it out here.)
+    std::int64_t extremes[coll::Collectives::most_agreed] = {};
     std::int64_t* next = extremes;
-    for (const MPI_Offset value : values) {
+    const auto add = [&](MPI_Offset value) {
         *next++ = value;
         *next++ = ~value; // (the smallest number has no negative)
-    }
-    Error error =
-        coll::Collectives(engine, communicator).agree(own, other_rank, std::span(extremes, next));
+    };
+    const auto is_same = [&](std::size_t i) { return extremes[2 * i] == ~extremes[2 * i + 1]; };
+    add(static_cast<MPI_Offset>(call));
+    std::for_each(values.begin(), values.end(), add);
+    Error error = coll::Collectives(engine, communicator).agree(own, other_rank, extremes);
     for (std::size_t i = 0; i < values.size(); ++i) {
-        same[i] = extremes[2 * i] == ~extremes[2 * i + 1];
+        same[i] = is_same(i + 1);
+    }
+    if (!error && !is_same(0)) {
+        return fail(MPI_ERR_OTHER, "the ranks' calls do not match: another rank's is no %s",
+                    names_of_calls[static_cast<int>(call)]);
     }
     return error;
 }
 
-Error agree_in(message::Engine& engine, comm::Communicator& communicator, MPI_Offset value,
-               const char* name, Error own) {
+Error agree_in(message::Engine& engine, comm::Communicator& communicator, WholeCall call,
+               MPI_Offset value, const char* name, Error own) {
     bool same = false;
-    Error error = compare_in(engine, communicator, {value}, own, &same);
+    Error error = compare_in(engine, communicator, call, {value}, own, &same);
     if (!error && !same) {
         return fail(MPI_ERR_NOT_SAME, "%s = %lld here, but not at all ranks", name,
                     static_cast<long long>(value));
@@ -144,8 +155,13 @@ Error File::agree(Error own) const {
 }
 
 // Like agree(); ranks that give different values are an error, too.
-Error File::agree_on(MPI_Offset value, const char* name, Error own) const {
-    return agree_in(engine_, communicator_, value, name, own);
+Error File::agree_on(WholeCall call, MPI_Offset value, const char* name, Error own) const {
+    return agree_in(engine_, communicator_, call, value, name, own);
+}
+
+// Waits for all ranks to make this call.
+Error File::agree_on_call(WholeCall call) const {
+    return compare_in(engine_, communicator_, call, {}, {}, nullptr);
 }
 
 // All ranks' views must have this in common. `representation` is null if there is none.
@@ -154,7 +170,8 @@ Error File::agree_on_view(MPI_Count etype_bytes, const Representation* represent
     enum { extent, name, values };
     bool same[values];
     const MPI_Offset number = representation != nullptr ? number_of(representation->name) : 0;
-    Error error = compare_in(engine_, communicator_, {etype_bytes, number}, own, same);
+    Error error =
+        compare_in(engine_, communicator_, WholeCall::set_view, {etype_bytes, number}, own, same);
     if (!error && !same[name]) {
         return fail(MPI_ERR_NOT_SAME, "datarep = \"%s\" here, but not at all ranks",
                     representation->name.c_str());
@@ -325,7 +342,7 @@ void File::take_hints(const Hints& wanted) {
 Error File::agree_to_open(message::Engine& engine, comm::Communicator& communicator, int amode,
                           Error wrong) {
     Error own = wrong ? wrong : check_amode(amode);
-    return agree_in(engine, communicator, amode, "amode", own);
+    return agree_in(engine, communicator, WholeCall::open, amode, "amode", own);
 }
 
 Error File::open(const char* name, int amode, const Hints& wanted, const char* forced_kind) {
@@ -375,8 +392,8 @@ Error File::open(const char* name, int amode, const Hints& wanted, const char* f
 }
 
 Error File::close() {
-    // Nobody accesses the file any more.
-    if (Error error = barrier()) {
+    // Afterwards nobody accesses the file any more.
+    if (Error error = agree_on_call(WholeCall::close)) {
         return error;
     }
     if (file_->remote() && !deletes_ && !std::exchange(flushed_, true)) { // tried once
@@ -452,7 +469,7 @@ Error check_new_size(MPI_Offset bytes, int amode, const std::string& path) {
 Error File::set_size(MPI_Offset bytes) {
     Error own = check_not_sequential("change of its size");
     own = own ? own : check_new_size(bytes, amode_, path());
-    if (Error error = agree_on(bytes, "size", own)) {
+    if (Error error = agree_on(WholeCall::set_size, bytes, "size", own)) {
         return error;
     }
     Error result;
@@ -465,7 +482,7 @@ Error File::set_size(MPI_Offset bytes) {
 Error File::preallocate(MPI_Offset bytes) {
     Error own = check_not_sequential("preallocation");
     own = own ? own : check_new_size(bytes, amode_, path());
-    if (Error error = agree_on(bytes, "size", own)) {
+    if (Error error = agree_on(WholeCall::preallocate, bytes, "size", own)) {
         return error;
     }
     Error result;
@@ -477,7 +494,7 @@ Error File::preallocate(MPI_Offset bytes) {
 
 // The ranks of a node share the file's pages: one of them synchronises what all have written.
 Error File::synchronise() {
-    if (Error error = barrier()) {
+    if (Error error = agree_on_call(WholeCall::synchronise)) {
         return error;
     }
     if (spans_nodes_) {
@@ -491,7 +508,7 @@ Error File::synchronise() {
 }
 
 Error File::set_atomic(bool atomic) {
-    Error error = agree_on(atomic ? 1 : 0, "flag", {});
+    Error error = agree_on(WholeCall::set_atomicity, atomic ? 1 : 0, "flag", {});
     if (!error) {
         atomic_ = atomic;
     }

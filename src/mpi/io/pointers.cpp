@@ -57,10 +57,10 @@ Error File::position(MPI_Offset& offset) const {
 Error File::seek_shared(MPI_Offset offset, int whence) {
     Error own = check_not_sequential("seeking");
     // Nobody moves the pointer before all have come.
-    if (Error error = agree_on(offset, "offset", own)) {
+    if (Error error = agree_on(WholeCall::seek_shared, offset, "offset", own)) {
         return error;
     }
-    if (Error error = agree_on(whence, "whence", {})) {
+    if (Error error = agree_on(WholeCall::seek_shared, whence, "whence", {})) {
         return error;
     }
     Error result;
@@ -116,19 +116,29 @@ Error File::advance_shared(MPI_Count etypes, MPI_Offset& begin) {
 
 // Where an ordered access begins: behind the data of the ranks before. All ranks call this, also
 // those that have an error of their own.
-Error File::order(Error own, MPI_Count etypes, MPI_Offset& begin) {
-    std::int64_t& told = control_.rank(communicator_.rank()).ordered_etypes;
-    told = own ? -1 - std::int64_t{own.error_class()} : etypes;
+Error File::order(Error own, Part part, MPI_Count etypes, MPI_Offset& begin) {
+    int turn = 0;
+    AccessPlan& told = next_plan(turn);
+    told.bytes = static_cast<std::uint64_t>(etypes);
+    told.refused = own ? own.error_class() : MPI_SUCCESS;
+    told.part = own ? Part::unknown : part;
     Error waited = tell_all(&told, sizeof told);
+    if (Error error = waited ? Error() : check_parts(turn)) {
+        if (own) {
+            error.drop();
+            return own;
+        }
+        return error;
+    }
     MPI_Count before = 0;
     MPI_Count sum = 0;
     int failed = MPI_SUCCESS;
     for (int rank = 0; rank < communicator_.size(); ++rank) {
-        const std::int64_t its = control_.rank(rank).ordered_etypes;
-        failed = its < 0 && failed == MPI_SUCCESS ? static_cast<int>(-1 - its) : failed;
+        const AccessPlan& plan = control_.rank(rank).plans[turn];
+        failed = failed != MPI_SUCCESS ? failed : plan.refused;
         before = rank == communicator_.rank() ? sum : before;
         // (Too many are too many for the largest file, too.)
-        sum = std::min(sum + std::max<std::int64_t>(its, 0), largest_offset + 1);
+        sum = std::min(sum + static_cast<MPI_Count>(plan.bytes), largest_offset + 1);
     }
     FileControl& file = control_.file();
     if (communicator_.rank() == 0 && failed == MPI_SUCCESS && !waited) {
@@ -161,7 +171,9 @@ Error File::ordered(Access& access, MPI_Count& bytes) {
                                            : check(access);
     own = own ? own : prepare(access, prepared);
     MPI_Offset begin = 0;
-    if (Error error = order(own, access.etypes, begin)) {
+    const Part part =
+        access.direction == Direction::read ? Part::reads_ordered : Part::writes_ordered;
+    if (Error error = order(own, part, access.etypes, begin)) {
         return error;
     }
     access.first = begin * view_->etype_bytes();

@@ -32,8 +32,8 @@ RankNumbers numbers_of(const Segment& segment, std::uint32_t node_rank) {
 
 // The value under a key on a card; its data is null when there is none.
 std::span<const std::byte> find(std::span<const std::byte> card, std::string_view key) {
-    while (!card.empty()) {
-        CardEntry entry;
+    CardEntry entry;
+    while (card.size() >= sizeof entry) {
         std::memcpy(&entry, card.data(), sizeof entry);
         card = card.subspan(sizeof entry);
         if (card.size() < std::size_t{entry.key_bytes} + entry.value_bytes) {
@@ -45,9 +45,6 @@ std::span<const std::byte> find(std::span<const std::byte> card, std::string_vie
             return value;
         }
         card = card.subspan(std::size_t{entry.key_bytes} + entry.value_bytes);
-        if (card.size() < sizeof entry) {
-            return {};
-        }
     }
     return {};
 }

@@ -245,6 +245,18 @@ TEST_F(TwoNodesTest, TheAgentEndsAFenceWithTheCardsOfAll) {
     EXPECT_EQ(value_of(*all[0], 8, "port"), "error: the world has no rank 8: it has 8 ranks");
 }
 
+TEST_F(TwoNodesTest, ACardOfAnotherNodeThatEndsTooEarlyHasNothing) {
+    const std::unique_ptr<Bootstrap> own = bootstrap(0);
+    for (std::uint32_t bytes = 1; bytes < 12; ++bytes) {
+        const CardRecord record = {.first_slot = 0, .slots = 4, .bytes = bytes};
+        std::string records(reinterpret_cast<const char*>(&record), sizeof record);
+        records += std::string(bytes, '\x7f');
+        ASSERT_TRUE(are_records(records));
+        EXPECT_FALSE(Book(book_).write_cards({records, ""}));
+        EXPECT_EQ(value_of(*own, 0, "port"), "error: rank 0 has put nothing under \"port\"");
+    }
+}
+
 TEST_F(MpiexecBootstrapTest, a_program_that_was_started_alone_has_nobody_to_tell) {
     EXPECT_FALSE(bootstrap(0)->has_launcher());
     EXPECT_EQ(bootstrap(0)->abort(JobEnd::aborted, 1, "alone"), Bootstrap::Told::nobody);

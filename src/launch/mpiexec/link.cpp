@@ -100,6 +100,7 @@ bool Link::receive() {
         before_ += received_.substr(0, skipped);
         greeted_ = at != std::string::npos;
         received_.erase(0, skipped + (greeted_ ? greeting.size() : 0));
+        foreign_ = foreign_ || (!greeted_ && before_.size() > before_limit_bytes);
     }
     return !foreign_;
 }

@@ -64,7 +64,8 @@ class Link {
     void drain(int timeout_ms);
     std::size_t backlog() const { return pending_.size() - written_; }
 
-    // Reads what is there. False: the end, or bytes that are no frames (is_foreign()).
+    // Reads what is there. False: the end, or bytes that are no frames (is_foreign()), as is text
+    // without end before a greeting.
     bool receive();
     bool next(Frame& frame);
     // Waits for a frame, at most so long; -1: however long.
@@ -79,6 +80,7 @@ class Link {
 
   private:
     static constexpr std::size_t frame_limit_bytes = std::size_t{1} << 30;
+    static constexpr std::size_t before_limit_bytes = 65536; // more than a shell says
 
     int input_;
     int output_;

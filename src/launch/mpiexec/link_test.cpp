@@ -62,6 +62,19 @@ TEST_F(LinkTest, WhatAShellPrintsBeforeIsNoFrame) {
     EXPECT_EQ(other_->take_before(), "Welcome to node b!\n\1warr");
 }
 
+TEST_F(LinkTest, TextWithoutEndBeforeAGreetingIsRefused) {
+    other_->expect_greeting();
+    const std::string text(4096, 'y');
+    int pages = 0;
+    while (pages < 1000 && !other_->is_foreign()) {
+        write_raw(text);
+        other_->receive();
+        ++pages;
+    }
+    EXPECT_GT(pages, 10);
+    EXPECT_LT(pages, 100);
+}
+
 TEST_F(LinkTest, OtherBytesAreRefused) {
     write_raw(std::string(64, 'z'));
     Frame frame;

@@ -129,6 +129,14 @@ static void places_and_types(MPI_Win win, int count) {
           MPI_ERR_RMA_RANGE);
     FAILS(MPI_Fetch_and_op(words, words + 1, MPI_INT64_T, 0, count, MPI_SUM, win),
           MPI_ERR_RMA_RANGE);
+    const MPI_Count beyond = ((MPI_Count)1 << 61) + 1; /* 8 bytes, if 64 bits are to count them */
+    FAILS(MPI_Put_c(words, 1, MPI_INT64_T, 0, 0, beyond, MPI_INT64_T, win), MPI_ERR_COUNT);
+    FAILS(MPI_Get_c(words, 1, MPI_INT64_T, 0, 0, beyond, MPI_INT64_T, win), MPI_ERR_COUNT);
+    FAILS(MPI_Accumulate_c(words, 0, MPI_INT64_T, 0, 0, beyond - 1, MPI_INT64_T, MPI_SUM, win),
+          MPI_ERR_COUNT);
+    FAILS(MPI_Get_accumulate_c(words, 1, MPI_INT64_T, words + 1, 1, MPI_INT64_T, 0, 0, beyond,
+                               MPI_INT64_T, MPI_SUM, win),
+          MPI_ERR_COUNT);
     FAILS(MPI_Put(words, 2, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, win), MPI_ERR_TRUNCATE);
     FAILS(MPI_Get(words, 1, MPI_INT64_T, 0, 0, 2, MPI_INT64_T, win), MPI_ERR_TRUNCATE);
     FAILS(MPI_Accumulate(&number, 1, MPI_DOUBLE, 0, 0, 1, MPI_INT64_T, MPI_SUM, win), MPI_ERR_TYPE);

@@ -43,9 +43,16 @@ void count(Context& context, MPI_Count count, const datatype::Datatype& type,
     }
 }
 
-// The layout of data at a target, whose place the window knows.
-message::Buffer layout_of(MPI_Count count, const datatype::Datatype& type) {
-    return buffer_of(nullptr, count, type);
+// Calls use(layout) with that of data at a target, whose place the window knows.
+template <typename Use>
+Error with_layout(MPI_Count count, const datatype::Datatype& type, Use use) {
+    MPI_Count bytes;
+    if (!type.bytes_of(count, bytes)) {
+        return fail(MPI_ERR_COUNT,
+                    "target_count = %lld: that many elements are more bytes than 64 bits count",
+                    static_cast<long long>(count));
+    }
+    return use(buffer_of(nullptr, count, type));
 }
 
 } // namespace
@@ -119,16 +126,20 @@ Error put(Context& context, const void* origin_addr, MPI_Count origin_count,
           const datatype::Datatype& origin_datatype, int target_rank, MPI_Aint target_disp,
           MPI_Count target_count, const datatype::Datatype& target_datatype, rma::Window& win) {
     count(context, origin_count, origin_datatype, win, target_rank);
-    return win.put(buffer_of(origin_addr, origin_count, origin_datatype), target_rank, target_disp,
-                   layout_of(target_count, target_datatype));
+    return with_layout(target_count, target_datatype, [&](const message::Buffer& there) {
+        return win.put(buffer_of(origin_addr, origin_count, origin_datatype), target_rank,
+                       target_disp, there);
+    });
 }
 
 Error get(Context& context, void* origin_addr, MPI_Count origin_count,
           const datatype::Datatype& origin_datatype, int target_rank, MPI_Aint target_disp,
           MPI_Count target_count, const datatype::Datatype& target_datatype, rma::Window& win) {
     count(context, origin_count, origin_datatype, win, target_rank);
-    return win.get(buffer_of(origin_addr, origin_count, origin_datatype), target_rank, target_disp,
-                   layout_of(target_count, target_datatype));
+    return with_layout(target_count, target_datatype, [&](const message::Buffer& there) {
+        return win.get(buffer_of(origin_addr, origin_count, origin_datatype), target_rank,
+                       target_disp, there);
+    });
 }
 
 Error accumulate(Context& context, const void* origin_addr, MPI_Count origin_count,
@@ -136,8 +147,10 @@ Error accumulate(Context& context, const void* origin_addr, MPI_Count origin_cou
                  MPI_Count target_count, const datatype::Datatype& target_datatype, coll::Op& op,
                  rma::Window& win) {
     count(context, origin_count, origin_datatype, win, target_rank);
-    return win.accumulate(buffer_of(origin_addr, origin_count, origin_datatype), nullptr,
-                          target_rank, target_disp, layout_of(target_count, target_datatype), op);
+    return with_layout(target_count, target_datatype, [&](const message::Buffer& there) {
+        return win.accumulate(buffer_of(origin_addr, origin_count, origin_datatype), nullptr,
+                              target_rank, target_disp, there, op);
+    });
 }
 
 Error get_accumulate(Context& context, const void* origin_addr, MPI_Count origin_count,
@@ -147,8 +160,10 @@ Error get_accumulate(Context& context, const void* origin_addr, MPI_Count origin
                      const datatype::Datatype& target_datatype, coll::Op& op, rma::Window& win) {
     count(context, result_count, result_datatype, win, target_rank);
     const message::Buffer result = buffer_of(result_addr, result_count, result_datatype);
-    return win.accumulate(buffer_of(origin_addr, origin_count, origin_datatype), &result,
-                          target_rank, target_disp, layout_of(target_count, target_datatype), op);
+    return with_layout(target_count, target_datatype, [&](const message::Buffer& there) {
+        return win.accumulate(buffer_of(origin_addr, origin_count, origin_datatype), &result,
+                              target_rank, target_disp, there, op);
+    });
 }
 
 Error fetch_and_op(Context& context, const void* origin_addr, void* result_addr,

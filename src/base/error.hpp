@@ -47,6 +47,15 @@ class [[nodiscard]] Error {
     ErrorRecord* record_ = nullptr;
 };
 
+// The first of two errors, which counts; the second one is dropped.
+inline Error first_of(Error first, Error second) {
+    if (!first) {
+        return second;
+    }
+    second.drop();
+    return first;
+}
+
 // Makes an error: fail(MPI_ERR_RANK, "rank %d is not in 0…%d", rank, size - 1).
 [[gnu::cold, gnu::format(printf, 2, 3)]] Error fail(int error_class, const char* format, ...);
 

@@ -97,12 +97,7 @@ Error CollectedPuts::await(int rank, Target& target, std::uint64_t over) {
 
 Error CollectedPuts::complete(int rank, Target& target) {
     Error error = send(rank, target);
-    Error awaited = await(rank, target, target.begun);
-    if (error) {
-        awaited.drop();
-        return error;
-    }
-    return awaited;
+    return first_of(error, await(rank, target, target.begun));
 }
 
 Error CollectedPuts::complete(int target) {
@@ -112,19 +107,12 @@ Error CollectedPuts::complete(int target) {
 
 Error CollectedPuts::complete_all() {
     Error first;
-    const auto note = [&first](Error error) {
-        if (first) {
-            error.drop();
-        } else {
-            first = error;
-        }
-    };
     // All leave before any is awaited. (Other threads may add targets: none is ever removed.)
     for (auto& [rank, target] : targets_) {
-        note(send(rank, target));
+        first = first_of(first, send(rank, target));
     }
     for (auto& [rank, target] : targets_) {
-        note(complete(rank, target));
+        first = first_of(first, complete(rank, target));
     }
     return first;
 }

@@ -49,17 +49,10 @@ Error ask_shared_locks(WindowServer& server, const Window& window, ServedKind ki
     std::vector<WindowServer::Asked> asked(targets.size());
     std::vector<ServedAnswer> answers(targets.size());
     Error first;
-    const auto note = [&first](Error error) {
-        if (first) {
-            error.drop();
-        } else {
-            first = error;
-        }
-    };
     std::size_t begun = 0;
     for (; begun < targets.size() && !first; ++begun) {
-        note(server.begin(window, targets[begun], request, &answers[begun], sizeof answers[begun],
-                          asked[begun]));
+        first = server.begin(window, targets[begun], request, &answers[begun],
+                             sizeof answers[begun], asked[begun]);
     }
     begun -= first ? 1 : 0;
     for (std::size_t i = 0; i < begun; ++i) {
@@ -68,7 +61,7 @@ Error ask_shared_locks(WindowServer& server, const Window& window, ServedKind ki
             error = refusal(answers[i], targets[i]);
             taken[static_cast<std::size_t>(targets[i])] = answers[i].taken != 0 ? 1 : 0;
         }
-        note(error);
+        first = first_of(first, error);
     }
     return first;
 }

@@ -37,14 +37,6 @@ Error wrong_epoch(const Epochs& epochs) {
                                        : "the epoch of MPI_Win_post is open");
 }
 
-Error first_of(Error first, Error second) {
-    if (first) {
-        second.drop();
-        return first;
-    }
-    return second;
-}
-
 // The members of a group as ranks of the window.
 Error ranks_of(const comm::Communicator& communicator, const comm::Group& group,
                std::vector<int>& ranks) {

@@ -30,14 +30,13 @@ Error CollectedPuts::send(int target) {
 }
 
 Error CollectedPuts::send(int rank, Target& target) {
+    Error earlier;
     if (target.begun - target.over >= requests_under_way) {
         // (Another thread may send meanwhile.)
-        if (Error error = await(rank, target, target.over + 1)) {
-            return error;
-        }
+        earlier = await(rank, target, target.over + 1);
     }
     if (target.pieces.empty()) {
-        return {};
+        return earlier;
     }
     const ServedHead head = {.kind = ServedKind::write,
                              .pieces = static_cast<std::uint32_t>(target.pieces.size()),
@@ -58,7 +57,7 @@ Error CollectedPuts::send(int rank, Target& target) {
     } else {
         ++target.begun;
     }
-    return error;
+    return first_of(earlier, error);
 }
 
 void CollectedPuts::end_requests(Target& target) {

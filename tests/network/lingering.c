@@ -1,11 +1,15 @@
 /* What a rank has sent arrives although it computes afterwards, and calls MPI no more for a while.
  *
- *     lingering      (2 ranks on 2 nodes)
+ *     lingering             (2 ranks on 2 nodes)
+ *     lingering SECONDS     (the receiver comes so much later, for messages of a frame's size)
  */
 #include <mpi.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
-enum { rounds = 3, messages = 5 };
+enum { rounds = 3, messages = 5, large = 15000 };
+static int data[large];
 static const double computes_s = 2;
 static const double late_s = 1; /* the patience of a loaded machine */
 
@@ -21,21 +25,25 @@ static void compute(void) {
 
 int main(int argc, char** argv) {
     int rank, wrong = 0;
+    const double away_s = argc > 1 ? atof(argv[1]) : 0;
+    const int count = argc > 1 ? large : 1;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     /* In the first round the ranks have not talked to each other before. */
     for (int round = 0; round < rounds; round++) {
         if (rank == 0) {
             for (int number = 0; number < messages; number++) {
-                MPI_Send(&number, 1, MPI_INT, 1, round, MPI_COMM_WORLD);
+                data[0] = number;
+                MPI_Send(data, count, MPI_INT, 1, round, MPI_COMM_WORLD);
             }
             compute();
         } else {
+            usleep((useconds_t)(1e6 * away_s));
             const double begin = MPI_Wtime();
             for (int number = 0; number < messages; number++) {
-                int got = -1;
-                MPI_Recv(&got, 1, MPI_INT, 0, round, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-                wrong += got != number;
+                data[0] = -1;
+                MPI_Recv(data, count, MPI_INT, 0, round, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+                wrong += data[0] != number;
             }
             const double took = MPI_Wtime() - begin;
             if (took > late_s) {

@@ -2,13 +2,17 @@
 """MPI between nodes that are network namespaces, and what becomes of a job whose ranks are lost or abort.
 Namespaces need root; without it, the cases that want them say that they are skipped.
 
-    network.py --mpiexec M --ring PROGRAM --files PROGRAM --program P… [--kinds K,…] [--only PART | --case NAME] [--list]
+    network.py --mpiexec M --ring PROGRAM --files PROGRAM --lingering PROGRAM --program P… [--kinds K,…]
+               [--only PART | --case NAME] [--list]
 """
 import argparse
 import contextlib
 import os
 import pathlib
+import random
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -101,11 +105,73 @@ def a_number_goes_round():
 
 
 @case
+def what_was_sent_arrives_at_who_comes_late():
+    """Each provider keeps some of it: until the connection is there, or the receiver takes it."""
+    for provider in ("tcp", "tcp;ofi_rxm", "udp;ofi_rxd"):
+        done = cases.job(args.mpiexec, "--launcher", "fork", "--hosts", "a:1,b:1", args.lingering, "0.2",
+                         env=os.environ | {"WARREN_NETWORK": provider})
+        if "no network" in done.stderr:
+            print(f"SKIPPED: libfabric has no {provider} here")
+            continue
+        expect(done.returncode == 0, (provider, done))
+
+
+@case
 def the_network_is_named():
     done = cases.job(args.mpiexec, "-v", *FORK, args.ring, "1")
     expect(done.stderr.count("network: ") == 4, done)
     done = cases.job(args.mpiexec, *FORK, args.ring, "1", env=os.environ | {"WARREN_NETWORK": "tcp,nowhere"})
     expect(done.returncode != 0 and "nowhere" in done.stderr, done)
+
+
+def listening(pid):
+    """The addresses where a process listens for TCP."""
+    sockets = set()
+    for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            sockets.add(os.readlink(entry))
+    found = []
+    for line in pathlib.Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]:
+        _, local, _, state, *_ = words = line.split()
+        if state == "0A" and f"socket:[{words[9]}]" in sockets:
+            address, port = local.split(":")
+            found.append((socket.inet_ntoa(struct.pack("<I", int(address, 16))), int(port, 16)))
+    return found
+
+
+@case
+def strangers_at_the_ports_do_no_harm():
+    """Noise, the beginnings of frames, and connections that say nothing, while ranks talk."""
+    noise = random.Random(7)
+    with running(*FORK, args.ring, "0") as job:
+        pids = pids_of(job, 4)
+        places = [place for pid in pids.values() for place in listening(pid)]
+        expect(len(places) >= len(pids), ("ports", places))
+        silent = []
+        for turn in range(30):
+            for place in places:
+                stranger = socket.create_connection(place, timeout=5)
+                with contextlib.suppress(OSError):  # it may have been refused by now
+                    if turn % 3 == 0:
+                        stranger.sendall(noise.randbytes(noise.randrange(1, 5000)))
+                    elif turn % 3 == 1:
+                        stranger.sendall(b"1MFW" + noise.randbytes(28))
+                (silent if turn == 2 else []).append(stranger)
+                if turn != 2:
+                    stranger.close()
+            expect(job.poll() is None, "the job goes on")
+        before = [work_of(pid) for pid in pids.values()]
+        wait_for_work = time.monotonic() + END_WITHIN
+        while any(work_of(pid) <= work for pid, work in zip(pids.values(), before)):
+            expect(time.monotonic() < wait_for_work, "the number goes on round all ranks")
+            time.sleep(0.05)
+        for stranger in silent:
+            stranger.close()
+
+
+def work_of(pid):
+    """Ticks of a process's own work."""
+    return sum(int(word) for word in pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13])
 
 
 @case
@@ -194,6 +260,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--ring", required=True)
     parser.add_argument("--abort", required=True, help="aborts with 9 on its last rank while others wait")
+    parser.add_argument("--lingering", required=True, help="computes after it has sent")
     parser.add_argument("--files", required=True, help="opens the file of a name")
     parser.add_argument("--program", nargs="*", default=[], help="to run on namespaces, with its arguments")
     parser.add_argument("--kinds", default="processes,threads,fibres", help="of ranks")

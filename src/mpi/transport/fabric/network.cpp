@@ -206,7 +206,7 @@ bool Network::send(std::uint32_t slot, std::uint32_t endpoint, const Header& hea
                              .bytes = static_cast<std::uint32_t>(bytes),
                              .reserved = 0};
     const bool sent = port_->send(*way.link, cell, extra, source);
-    if (Port::wants_poll(*way.link) && !patrols()) {
+    if (!port_->is_idle() && !patrols()) {
         begin_patrol();
     }
     return sent;
@@ -413,7 +413,7 @@ void Network::patrol() {
     }
     polls_at_patrol_ = port_->polls();
     const std::uint32_t us = patrol_us_.load(std::memory_order_relaxed);
-    if (us >= longest_patrol_us && !port_->has_waiting()) {
+    if (us >= longest_patrol_us && port_->is_idle()) {
         watched_.fetch_and(~patrol_bit);
     }
     patrol_us_.store(moved ? shortest_patrol_us : std::min(2 * us, longest_patrol_us),

@@ -7,8 +7,9 @@
 // sleeps, the watcher thread does the same, and waits for the port's descriptor in between. So
 // ranks that wait need no time of the processor, whether they are processes, threads or fibres.
 //
-// Cells may linger in the port until a poll, and a rank may compute after its send. So from such a
-// send on the watcher patrols: it polls the port now and then, if nobody else has.
+// Cells may stay in the port until a poll: they linger, or the other process has not accepted the
+// connection yet. A rank may compute after its send. So from such a send on the watcher patrols: it
+// polls the port now and then, if nobody else has, until all has left.
 //
 // A rank of another node is named by its endpoint (mpi/job/endpoints.hpp). Frames name the sender
 // by its rank in the world, and the receiver by its slot.
@@ -19,7 +20,8 @@
 //  2. A rank that is marked asleep has been counted in watched_; the watcher rests only while that
 //     is 0. A rank marks itself between the doorbell's prepare() and its sleep, so what the watcher
 //     brings afterwards rings.
-//  3. While something lingers, watched_ has the patrol's bit, which changes under the port's lock.
+//  3. While something that was sent has not left, watched_ has the patrol's bit, which changes
+//     under the port's lock.
 // Thread rule: each rank's functions under that rank's lock; the rest says its own. The port's lock
 // is taken after the rank's.
 #pragma once

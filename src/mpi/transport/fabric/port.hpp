@@ -115,12 +115,10 @@ class Port {
     // Sends a cell with up to inline_bytes of data (`extra` null), or a block of up to
     // block_bytes_limit. False: no room now; nothing has been done.
     bool send(Link& link, const CellHeader& header, const Extra* extra, const Source& source);
-    // Nothing waits to leave, and the provider has sent all it was given.
-    bool is_idle() const { return !has_waiting() && under_way_ == 0; }
-    bool has_waiting() const { return waiting_ != nullptr; }
-    // Whether cells of the link leave only if somebody polls: they linger or wait, or its
-    // connection may not be there yet.
-    static bool wants_poll(const Link& link) { return link.waits || link.sent == 1; }
+    // Nothing waits to leave, and the provider has sent all it was given. Else some cells may leave
+    // only if somebody polls: they linger or wait, or the provider still has them, because a
+    // connection is not there yet or takes no more for now.
+    bool is_idle() const { return waiting_ == nullptr && under_way_ == 0; }
     // Polls up to now.
     std::uint64_t polls() const { return polls_; }
 

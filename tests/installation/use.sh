@@ -1,6 +1,6 @@
 #!/bin/sh
 # Uses a Warren at a prefix (a build tree, or an installation) as other people's projects do:
-# by CMake's find_package(MPI), by mpicc and mpicxx, by pkg-config; each result runs on 3 ranks.
+# by CMake's find_package(MPI) and find_package(warren), by mpicc and mpicxx, by pkg-config; each result runs on 3 ranks.
 #     use.sh PREFIX LIBRARY_FOLDER WORK_FOLDER
 set -eu
 prefix=$1
@@ -54,6 +54,29 @@ grep "MPI_C_VERSION 5.0, mpiexec $prefix/bin/mpiexec" "$work/configure.log" || {
 }
 cmake --build "$work/build"
 ctest --test-dir "$work/build" --output-on-failure
+
+# $1: the folder that it must be found in; the rest: how CMake learns of it
+use_package() {
+    expected=$1
+    shift
+    rm -rf "$work/package"
+    "$@" cmake -G Ninja -S "$project/../package" -B "$work/package" > "$work/package.log" || {
+        cat "$work/package.log"
+        exit 1
+    }
+    grep "warren [0-9.]* in $expected\$" "$work/package.log" || {
+        cat "$work/package.log"
+        exit 1
+    }
+    cmake --build "$work/package"
+    ctest --test-dir "$work/package" --output-on-failure
+}
+echo "== find_package(warren)"
+use_package "$library/cmake/warren" env PATH="$prefix/bin:$PATH"
+# Debian's packages have a link to it where CMake looks.
+mkdir -p "$work/linked/lib/cmake"
+ln -s "$library/cmake/warren" "$work/linked/lib/cmake/warren"
+use_package "$work/linked/lib/cmake/warren" env CMAKE_PREFIX_PATH="$work/linked"
 
 echo "== the warren command"
 "$prefix/bin/warren" version

@@ -67,6 +67,18 @@ std::string markdown_text(std::string_view text) {
     return made;
 }
 
+// An option's names become pieces of code of their own, so that lines break between them.
+std::string term_of_markdown(std::string_view term) {
+    constexpr std::string_view between = ", -";
+    std::string made;
+    for (std::size_t at = term.find(between); at != std::string_view::npos;
+         at = term.find(between)) {
+        made += std::string(term.substr(0, at)) + "`, `";
+        term.remove_prefix(at + 2);
+    }
+    return escaped(made + std::string(term), "|", "\\");
+}
+
 // A line of text for roff, in which a dash is one and no line begins with a request.
 std::string roff_text(std::string_view text) {
     std::string made;
@@ -154,7 +166,7 @@ std::string as_markdown(const Reference& reference) {
             text += "\n| | |\n|---|---|\n";
         }
         for (const Reference::Entry& entry : section.entries) {
-            text += "| `" + escaped(entry.term, "|", "\\") + "` | " +
+            text += "| `" + term_of_markdown(entry.term) + "` | " +
                     escaped(markdown_text(entry.text), "|", "\\") + " |\n";
         }
         if (!section.verbatim.empty()) {

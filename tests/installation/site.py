@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The site is built without a warning. Each page fits a desk's and a phone's screen, shows its pictures and makes
-the browser say nothing; the search finds pages.
+"""The site is built without a warning. Each page fits a desk's and a phone's screen, shows its pictures and
+makes the browser say nothing; tables break no name within a word; the search finds pages.
 
     site.py SOURCE BUILD WORK      WORK gets a picture of each page
 
@@ -24,6 +24,14 @@ CUT_OFF = """[...document.querySelectorAll('.md-content *')]
     .filter(one => one.getBoundingClientRect().right > innerWidth + 1
                    && !one.closest('.md-typeset__scrollwrap, .highlight, pre'))
     .map(one => one.tagName + ' ' + one.textContent.slice(0, 40))"""
+# Names in tables, a word of which is on two lines.
+BROKEN = r"""[...document.querySelectorAll('.md-content td code')]
+    .filter(code => [...code.childNodes].some(text => [...(text.data || '').matchAll(/\w+/g)].some(word => {
+        const range = document.createRange();
+        range.setStart(text, word.index);
+        range.setEnd(text, word.index + word[0].length);
+        return range.getClientRects().length > 1;
+    }))).map(one => one.textContent)"""
 NOT_LOADED = "[...document.images].filter(one => !one.naturalWidth).map(one => one.src)"
 SEARCH = """(() => {
     const field = document.querySelector('.md-search__input');
@@ -49,6 +57,7 @@ def look(tab, address, picture):
     tab.settle()
     wrong = [f"the browser says: {problem}" for problem in tab.problems]
     wrong += [f"cut off: {one}" for one in tab.evaluate(CUT_OFF)[:3]]
+    wrong += [f"broken within a word: {one}" for one in tab.evaluate(BROKEN)[:3]]
     wrong += [f"not loaded: {one}" for one in tab.evaluate(NOT_LOADED)]
     if tab.evaluate("document.documentElement.scrollWidth > innerWidth"):
         wrong.append("wider than the screen")

@@ -120,15 +120,15 @@ WARREN_API int warren_mem_criteria_set_policy(warren_mem_criteria* criteria, int
                                : report(of(criteria).set_policy(policy));
 }
 
-WARREN_API int warren_mem_criteria_set_page_size(warren_mem_criteria* criteria, size_t page_bytes) {
+WARREN_API int warren_mem_criteria_set_page_size(warren_mem_criteria* criteria, size_t size_bytes) {
     return criteria == nullptr ? no_object("warren_mem_criteria_set_page_size", "criteria")
-                               : report(of(criteria).set_page_bytes(page_bytes));
+                               : report(of(criteria).set_page_bytes(size_bytes));
 }
 
 WARREN_API int warren_mem_criteria_set_reserved_pages(warren_mem_criteria* criteria,
-                                                      size_t page_bytes) {
+                                                      size_t size_bytes) {
     return criteria == nullptr ? no_object("warren_mem_criteria_set_reserved_pages", "criteria")
-                               : report(of(criteria).set_page_bytes(page_bytes, true));
+                               : report(of(criteria).set_page_bytes(size_bytes, true));
 }
 
 WARREN_API int warren_mem_criteria_set_targets(warren_mem_criteria* criteria, unsigned targets) {

@@ -1,5 +1,6 @@
 #include "launch/host/signals.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -164,6 +165,18 @@ bool is_ignored_for_itself(std::uint32_t rank, int number) {
            sigaction(number, nullptr, &now) == 0 && is_ours(now);
 }
 
+// As above, or soon: another rank ignores the signal only while a command runs.
+bool is_soon_ignored_for_itself(std::uint32_t rank, int number) {
+    const BlockedSignals blocked;
+    const std::lock_guard guard(actions().lock);
+    bool soon = false;
+    for (std::uint32_t other = 0; other < actions().ranks(); ++other) {
+        soon = soon || (other != rank && ignores_for_commands(other, number));
+    }
+    return is_ignored_for_itself(rank, number) ||
+           (soon && is_ignored(actions().of(rank, number)) && !ignores_for_commands(rank, number));
+}
+
 // Whether commands that the calling rank starts would miss that it ignores signals.
 bool ignores_for_itself() {
     const std::uint32_t rank = rank_of_thread();
@@ -172,7 +185,9 @@ bool ignores_for_itself() {
             return true;
         }
     }
-    return false;
+    return rank != no_rank &&
+           std::any_of(std::begin(changed_by_commands), std::end(changed_by_commands),
+                       [&](int number) { return is_soon_ignored_for_itself(rank, number); });
 }
 
 // In a child, before it executes a program: that ignores what the rank ignores.

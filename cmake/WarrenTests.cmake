@@ -35,7 +35,7 @@ if(WARREN_SANITIZE)
 endif()
 # They tell what happens within some time. .ci/run repeats those with the label "timed" that fail.
 set(timed_unit_tests bridge_bridge_test fabric_port_test fabric_pulse_test fibres_balancing_test fibres_scheduler_test fibres_spares_test
-                     launch_rank_output_test rank_thread_waits_test)
+                     job_name_service_test launch_rank_output_test rank_thread_waits_test)
 file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/unit_test_headers.cpp CONTENT "int main() {}\n")
 add_executable(unit_test_headers ${CMAKE_BINARY_DIR}/unit_test_headers.cpp)
 target_compile_options(unit_test_headers PRIVATE ${unit_test_optimisation})

@@ -59,19 +59,21 @@ constexpr std::array table{
             memory_command},
     Command{"run", "…", "an unmodified program with its heap where criteria say: warren run help",
             run_command},
-    Command{"state", "[PID]",
-            "what every rank of a job waits for; PID is its mpiexec's or a rank's, and not needed "
-            "for a single job",
-            state_command},
+    Command{
+        "state", "[PID]",
+        "what every rank of a job, and of the worlds that it has spawned, waits for; PID is its "
+        "mpiexec's or a rank's, and not needed for a single job",
+        state_command},
     Command{"balance", "FILE [NAME …]",
             "what balancers make of a recorded matrix (mpiexec --balance-record): imbalance of the "
             "workers, moves, bytes times distance, and their own time; all of them, or those named",
             balance_command},
     Command{
         "ranks", "[PID] [--once | --json] [--profile] [--interval S]",
-        "what each rank of a job does: worker, core, state, load, messages, call; on a terminal "
-        "again and again (every second), until Ctrl-C or the end of the job. --profile shows the "
-        "table of a job that mpiexec --profile has started, up to now",
+        "what each rank of a job, and of the worlds that it has spawned, does: worker, core, "
+        "state, load, messages, call; on a terminal again and again (every second), until Ctrl-C "
+        "or the end of the job. --profile shows the table of a job that mpiexec --profile has "
+        "started, up to now",
         ranks_command},
     Command{
         "topo", "[--job [PID]] [-o FILE] [--format FORMAT] [SOURCE]",

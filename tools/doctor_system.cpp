@@ -15,9 +15,9 @@
 
 #include "analyser/recorder/perf_events.hpp"
 #include "doctor_command.hpp"
-#include "jobs.hpp"
 #include "launch/mpiexec/binding.hpp"
 #include "launch/mpiexec/limits.hpp"
+#include "launch/mpiexec/running_jobs.hpp"
 #include "mpi/transport/fabric/libfabric.hpp"
 #include "node_probes.hpp"
 
@@ -193,7 +193,8 @@ Finding processes() {
     };
     take("/proc/sys/kernel/threads-max");
     take("/proc/sys/kernel/pid_max");
-    if (const std::string group = first_line("/proc/self/cgroup"); group.starts_with("0::")) {
+    if (const std::string group = launch::first_line("/proc/self/cgroup");
+        group.starts_with("0::")) {
         take("/sys/fs/cgroup" + group.substr(3) + "/pids.max");
     }
     const std::string text = number(most) + " processes and threads (" + by + ")";
@@ -237,7 +238,7 @@ Finding memory() {
 }
 
 Finding huge_pages() {
-    const std::string modes = first_line("/sys/kernel/mm/transparent_hugepage/enabled");
+    const std::string modes = launch::first_line("/sys/kernel/mm/transparent_hugepage/enabled");
     if (modes.empty()) {
         return {Finding::note, "huge pages",
                 "unknown: /sys is not mounted, or the kernel has no transparent ones"};

@@ -148,14 +148,15 @@ int state_command(const std::vector<std::string>& words) {
     if (words.size() > 1) {
         return wrong_words;
     }
-    node::Segment segment;
-    if (!attach_job(words.empty() ? "" : words[0], "state", segment)) {
+    std::vector<node::Segment> worlds;
+    if (!attach_worlds(words.empty() ? "" : words[0], "state", worlds)) {
         return 1;
     }
-    std::printf("job of mpiexec %u, %u ranks\n%s", segment.header().launcher_pid, segment.ranks(),
-                launch::report_states(segment, std::vector<launch::ObservedRank>(segment.ranks()),
-                                      monotonic_ns())
-                    .c_str());
+    for (const node::Segment& world : worlds) {
+        std::printf("%s of mpiexec %u, %u ranks\n%s",
+                    &world == worlds.data() ? "job" : "spawned world", world.header().launcher_pid,
+                    world.ranks(), launch::report_states_from_outside(world).c_str());
+    }
     return 0;
 }
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/futex.hpp"
-#include "jobs.hpp"
+#include "launch/mpiexec/running_jobs.hpp"
 
 namespace warren::tools {
 
@@ -89,7 +89,7 @@ Probe probe_io_uring() {
 }
 
 std::string ptrace_scope() {
-    return first_line("/proc/sys/kernel/yama/ptrace_scope");
+    return launch::first_line("/proc/sys/kernel/yama/ptrace_scope");
 }
 
 } // namespace warren::tools

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <map>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include "jobs.hpp"
 #include "launch/mpiexec/load_report.hpp"
 #include "launch/mpiexec/profile_report.hpp"
+#include "launch/mpiexec/running_jobs.hpp"
 #include "mpi/rank/profile_record.hpp"
 #include "runtime/balance/load_table.hpp"
 
@@ -61,13 +63,14 @@ LoadSample take_sample(const node::Segment& segment) {
     std::vector<pid_t> tasks;
     if (balance::LoadTable::at(segment.at(balance::loads))
             .job->begin_ns.load(std::memory_order_relaxed) == 0) {
-        tasks = tasks_of_ranks(segment);
+        tasks = launch::tasks_of_ranks(segment);
     }
     return launch::sample_loads(segment, tasks);
 }
 
-std::string heading(const node::Segment& segment, const LoadSample& sample) {
-    std::string text = "job of mpiexec " + std::to_string(segment.header().launcher_pid) + ", " +
+std::string heading(const char* kind, const node::Segment& segment, const LoadSample& sample) {
+    std::string text = std::string(kind) + " of mpiexec " +
+                       std::to_string(segment.header().launcher_pid) + ", " +
                        std::to_string(segment.ranks()) + " ranks";
     if (sample.fibres) {
         char more[160];
@@ -82,15 +85,14 @@ std::string heading(const node::Segment& segment, const LoadSample& sample) {
 
 // A zombie counts as ended.
 bool runs(pid_t process) {
-    const std::string stat = first_line("/proc/" + std::to_string(process) + "/stat");
+    const std::string stat = launch::first_line("/proc/" + std::to_string(process) + "/stat");
     const std::size_t name_end = stat.rfind(") ");
     return name_end != std::string::npos && stat[name_end + 2] != 'Z' && stat[name_end + 2] != 'X';
 }
 
-// Shows text(columns of the window) again and again.
+// Shows text(columns of the window) again and again, until the job has ended.
 template <typename Text>
-void show_live(const node::Segment& segment, double interval_s, Text make_text) {
-    const auto launcher = static_cast<pid_t>(segment.header().launcher_pid);
+void show_live(pid_t launcher, double interval_s, Text make_text) {
     bool first = true;
     while (first || runs(launcher)) {
         winsize window{};
@@ -116,20 +118,56 @@ void show_live(const node::Segment& segment, double interval_s, Text make_text) 
     }
 }
 
-void show_loads(const node::Segment& segment, double interval_s) {
-    LoadSample before;
+// A job and the worlds that it has spawned, the job first.
+using Worlds = std::vector<node::Segment>;
+
+const char* kind_of(const node::Segment& world, const Worlds& worlds) {
+    return &world == worlds.data() ? "job" : "spawned world";
+}
+
+void show_loads(Worlds worlds, double interval_s) {
+    const auto launcher = static_cast<pid_t>(worlds[0].header().launcher_pid);
+    const std::string job = std::to_string(launcher);
+    std::map<std::uint32_t, LoadSample> before; // by mpiexec
     bool first = true;
-    show_live(segment, interval_s, [&](unsigned columns) {
-        LoadSample now = take_sample(segment);
-        std::string text = heading(segment, now);
-        if (columns != 0 && text.size() > columns + std::size_t{1}) {
-            text = text.substr(0, columns) + "\n";
+    show_live(launcher, interval_s, [&](unsigned columns) {
+        if (!first) {
+            attach_worlds(job, "ranks", worlds);
         }
-        text += load_table(now, first ? nullptr : &before, columns);
-        before = std::move(now);
         first = false;
+        std::string text;
+        std::map<std::uint32_t, LoadSample> samples;
+        for (const node::Segment& world : worlds) {
+            const std::uint32_t number = world.header().launcher_pid;
+            LoadSample& now = samples[number] = take_sample(world);
+            std::string line = heading(kind_of(world, worlds), world, now);
+            if (columns != 0 && line.size() > columns + std::size_t{1}) {
+                line = line.substr(0, columns) + "\n";
+            }
+            const auto found = before.find(number);
+            text +=
+                line + load_table(now, found == before.end() ? nullptr : &found->second, columns);
+        }
+        before = std::move(samples);
         return text;
     });
+}
+
+std::string loads_once(const Worlds& worlds) {
+    std::string text;
+    for (const node::Segment& world : worlds) {
+        const LoadSample sample = take_sample(world);
+        text += heading(kind_of(world, worlds), world, sample) + load_table(sample, nullptr, 0);
+    }
+    return text;
+}
+
+std::string loads_as_json(const Worlds& worlds) {
+    std::vector<std::string> spawned;
+    for (std::size_t number = 1; number < worlds.size(); ++number) {
+        spawned.push_back(launch::load_json(worlds[number], take_sample(worlds[number]), {}));
+    }
+    return launch::load_json(worlds[0], take_sample(worlds[0]), spawned) + "\n";
 }
 
 int show_profile(const node::Segment& segment, const Request& request) {
@@ -144,7 +182,7 @@ int show_profile(const node::Segment& segment, const Request& request) {
         return launch::profile_table(launch::read_profile(segment));
     };
     if (!request.once && isatty(STDOUT_FILENO) == 1) {
-        show_live(segment, request.interval_s, table);
+        show_live(static_cast<pid_t>(segment.header().launcher_pid), request.interval_s, table);
     } else {
         std::fputs(table(0).c_str(), stdout);
     }
@@ -158,22 +196,18 @@ int ranks_command(const std::vector<std::string>& words) {
     if (!read_request(words, request)) {
         return 2;
     }
-    node::Segment segment;
-    if (!attach_job(request.pid, "ranks", segment)) {
+    Worlds worlds;
+    if (!attach_worlds(request.pid, "ranks", worlds)) {
         return 1;
     }
     if (request.profile) {
-        return show_profile(segment, request);
+        return show_profile(worlds[0], request);
     }
     if (!request.json && !request.once && isatty(STDOUT_FILENO) == 1) {
-        show_loads(segment, request.interval_s);
+        show_loads(std::move(worlds), request.interval_s);
         return 0;
     }
-    const LoadSample sample = take_sample(segment);
-    const std::string text = request.json
-                                 ? launch::load_json(segment, sample)
-                                 : heading(segment, sample) + load_table(sample, nullptr, 0);
-    std::fputs(text.c_str(), stdout);
+    std::fputs((request.json ? loads_as_json(worlds) : loads_once(worlds)).c_str(), stdout);
     return 0;
 }
 

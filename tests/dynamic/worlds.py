@@ -4,6 +4,7 @@
     worlds.py --mpiexec M --partner PROGRAM [--only PART | --case NAME] [--list]
 """
 import argparse
+import json
 import os
 import pathlib
 import resource
@@ -216,6 +217,48 @@ def children_wait_for_the_words_about_their_parent():
     os.kill(job.pid, signal.SIGCONT)
     _, errors = job.communicate(timeout=60)
     expect("SIGKILL" in errors and len(errors.strip().split("\n")) == 1, errors)
+    wait_until(lambda: not processes(name), f"left: {processes(name)}")
+
+
+def look_at_states(job, name):
+    warren = str(pathlib.Path(args.mpiexec).with_name("warren"))
+    spawned = min(children_of(job.pid) & set(processes(name, "mpiexec")))
+    headings = [f"job of mpiexec {job.pid}, 2 ranks", f"spawned world of mpiexec {spawned}, 2 ranks"]
+    both_wait = "ranks 0-1: waits in MPI_Recv"
+
+    def shown(*words):
+        return run([warren, *words]).stdout
+
+    def all_wait(text):
+        return [line for line in text.split("\n") if line and line[0] != " "] == headings and text.count(both_wait) == 2
+
+    wait_until(lambda: all_wait(shown("state", str(job.pid))), "the states of both worlds are not shown")
+    text = shown("state", str(parent_rank(job, name)))
+    expect(all_wait(text), text)
+    text = shown("state", str(spawned))
+    expect(text.startswith(f"job of mpiexec {spawned}, 2 ranks") and text.count(both_wait) == 1, text)
+    text = shown("ranks", str(job.pid), "--once")
+    expect(text.count("MPI_Recv") == 4 and headings[1] in text, text)
+    seen = json.loads(shown("ranks", str(job.pid), "--json"))
+    worlds = [(world["mpiexec"], len(world["ranks"]), len(world["spawned"])) for world in [seen, *seen["spawned"]]]
+    expect(worlds == [(job.pid, 2, 1), (spawned, 2, 0)], seen)
+    job.send_signal(signal.SIGUSR1)
+    lines = [job.stderr.readline() for _ in range(4)]
+    expect("state of the 2 ranks after" in lines[0] and both_wait in lines[1], lines)
+    expect(f"state of the 2 ranks of the spawned world of mpiexec {spawned}" in lines[2] and both_wait in lines[3], lines)
+
+
+@case
+def states_of_all_worlds_are_shown():
+    name = mark()
+    job = start(command(2, "wait", name))
+    try:
+        for _ in range(2):
+            expect(job.stdout.readline() == "waits\n", "not both worlds wait")
+        look_at_states(job, name)
+    finally:
+        job.terminate()
+        job.communicate(timeout=60)
     wait_until(lambda: not processes(name), f"left: {processes(name)}")
 
 

@@ -14,6 +14,7 @@
 
 #include "jobs.hpp"
 #include "launch/mpiexec/cpu_set.hpp"
+#include "launch/mpiexec/running_jobs.hpp"
 #include "topo/forms.hpp"
 #include "topology/discovery/hwloc_xml.hpp"
 #include "topology/discovery/named_source.hpp"
@@ -132,7 +133,7 @@ bool find_ranks(const Request& request, const warren_topology* topology, BoundRa
     if (!attach_job(request.job, "topo --job", segment)) {
         return false;
     }
-    const std::vector<pid_t> tasks = tasks_of_ranks(segment);
+    const std::vector<pid_t> tasks = launch::tasks_of_ranks(segment);
     for (std::uint32_t rank = 0; rank < tasks.size(); ++rank) {
         const pid_t task = tasks[rank];
         std::vector<std::uint64_t> words(launch::CpuSet::bytes() / sizeof(std::uint64_t));

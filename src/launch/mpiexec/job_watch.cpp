@@ -16,7 +16,6 @@
 #include "base/futex.hpp"
 #include "launch/mpiexec/errors.hpp"
 #include "launch/mpiexec/host_plan.hpp"
-#include "launch/mpiexec/state_report.hpp"
 #include "launch/mpiexec/tuning.hpp"
 #include "launch/mpiexec/vain_waits.hpp"
 #include "mpi/job/world_identity.hpp"
@@ -25,12 +24,6 @@
 namespace warren::launch {
 
 namespace {
-
-std::string in_seconds(std::uint64_t ns) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.1f s", static_cast<double>(ns) * 1e-9);
-    return text;
-}
 
 constexpr std::uint64_t ns_of_ms = 1'000'000;
 
@@ -580,21 +573,6 @@ void JobWatch::rank_ended(std::uint32_t rank, pid_t pid, int wait_status) {
     if (ending_ == Ending::not_yet) {
         judge_end({rank}, pid, wait_status);
     }
-}
-
-void JobWatch::print_states() {
-    std::vector<ObservedRank> observed;
-    for (const JobRank& rank : job_.ranks) {
-        observed.push_back(
-            {.pid = job_.processes[rank.process].pid, .thread = rank.thread, .ended = rank.ended});
-    }
-    const std::uint64_t now = monotonic_ns();
-    const std::string node =
-        job_.agent == nullptr ? "" : " on node " + job_.agent->plan.names[job_.agent->plan.node];
-    const std::size_t count = job_.ranks.size();
-    job_.report.say("state of the " + (count == 1 ? "rank" : std::to_string(count) + " ranks") +
-                    node + " after " + in_seconds(now - job_.started_ns));
-    job_.output.say(report_states(job_.segment, observed, now));
 }
 
 } // namespace warren::launch

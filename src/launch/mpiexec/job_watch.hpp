@@ -78,6 +78,7 @@ class JobWatch {
     int milliseconds_to_deadline() const;
     void pass_deadlines();
     void print_states();
+    void print_states_of_spawned();
 
     JobState& job_;
     const JobPlan& plan_;

@@ -226,7 +226,8 @@ std::string load_table(const LoadSample& now, const LoadSample* before, std::siz
     return text;
 }
 
-std::string load_json(const node::Segment& segment, const LoadSample& now) {
+std::string load_json(const node::Segment& segment, const LoadSample& now,
+                      const std::vector<std::string>& spawned) {
     std::string text =
         format("{\"mpiexec\": %u, \"fibres\": %s, \"time_s\": %.6f, ",
                segment.header().launcher_pid, now.fibres ? "true" : "false", now.time_s);
@@ -271,7 +272,11 @@ std::string load_json(const node::Segment& segment, const LoadSample& now) {
         }
         text += "}";
     }
-    return text + "]}\n";
+    text += "],\n \"spawned\": [";
+    for (const std::string& world : spawned) {
+        text += (&world != spawned.data() ? ",\n" : "\n") + world;
+    }
+    return text + "]}";
 }
 
 std::string load_summary(const LoadSample& now) {

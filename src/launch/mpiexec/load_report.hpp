@@ -55,8 +55,10 @@ LoadSample sample_loads(const node::Segment& segment, const std::vector<pid_t>& 
 // A table with a line per rank; load is the share of the time since `before` (null: of all the
 // time) that it ran. `columns`: 0, or what fits a line.
 std::string load_table(const LoadSample& now, const LoadSample* before, std::size_t columns);
-// One object, which includes what each rank sent to whom.
-std::string load_json(const node::Segment& segment, const LoadSample& now);
+// One object, which includes what each rank sent to whom. `spawned`: the objects of the worlds that
+// the job has spawned.
+std::string load_json(const node::Segment& segment, const LoadSample& now,
+                      const std::vector<std::string>& spawned);
 // For the end of a job of fibres: some lines, each with its end.
 std::string load_summary(const LoadSample& now);
 

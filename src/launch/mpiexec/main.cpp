@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <memory>
 #include <string>
+#include <sys/prctl.h>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "launch/mpiexec/hosts.hpp"
 #include "launch/mpiexec/job.hpp"
 #include "launch/mpiexec/request.hpp"
+#include "launch/mpiexec/running_jobs.hpp"
 #include "launch/mpiexec/spawned_by.hpp"
 #include "mpi/job/spawn_request.hpp"
 #include "warren/version.h"
@@ -91,6 +93,8 @@ void unescape_arguments(CommandLine& line) {
 
 int main(int count, char** arguments) {
     open_standard_descriptors();
+    // By this name `warren` finds it, whatever the file that was executed is called.
+    prctl(PR_SET_NAME, mpiexec_name);
     leave_outer_job();
     if (count == 2 && std::strcmp(arguments[1], agent_word) == 0) {
         return run_agent();

@@ -6,7 +6,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/futex.hpp"
 #include "launch/mpiexec/outcome.hpp"
+#include "launch/mpiexec/running_jobs.hpp"
 #include "mpi.h"
 #include "mpi/calls.hpp"
 #include "mpi/job/node_map.hpp"
@@ -169,6 +171,16 @@ std::string report_states(const node::Segment& segment, const std::vector<Observ
         text += "\n";
     }
     return text;
+}
+
+std::string report_states_from_outside(const node::Segment& segment) {
+    std::vector<ObservedRank> ranks(segment.ranks());
+    const std::vector<pid_t> tasks = tasks_of_ranks(segment);
+    for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) {
+        const pid_t process = segment.slot(rank).pid.load(std::memory_order_relaxed);
+        ranks[rank].thread = tasks[rank] != process ? tasks[rank] : 0;
+    }
+    return report_states(segment, ranks, monotonic_ns());
 }
 
 } // namespace warren::launch

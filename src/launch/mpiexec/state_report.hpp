@@ -25,6 +25,9 @@ struct ObservedRank {
 std::string report_states(const node::Segment& segment, const std::vector<ObservedRank>& ranks,
                           std::uint64_t now_ns);
 
+// Likewise of a job of which nothing is known but the segment.
+std::string report_states_from_outside(const node::Segment& segment);
+
 // Describes what a rank does, without the time: "waits in MPI_Recv for a message from rank 1 with
 // tag 5 on MPI_COMM_WORLD (posted 1, unexpected 0)".
 std::string describe(const node::RankSlot& slot);

@@ -115,6 +115,24 @@ def others_keep_going():
 
 
 @case
+def waits_for_a_lost_rank_end():
+    for call in ("recv", "wait", "test", "send", "ssend", "many_sends", "probe", "mprobe", "waitall", "waitany",
+                 "sendrecv", "persistent", "any_source", "ibarrier"):
+        # The others wait when it ends, or it has ended before.
+        for delay in (0, 200000):
+            ranks = random.randint(2, 5)
+            text = Job(["--keep-going", "--timeout", "60", "-n", str(ranks), args.survivors, call, str(delay)]).ends(
+                137, rf"rank {ranks - 1} .*SIGKILL")
+            if "all go on" not in text:
+                raise Fault(f"{ranks} ranks, {call}, {delay} µs: {text}")
+
+
+@case
+def several_nodes_do_not_keep_going():
+    Job(["--keep-going", "--launcher", "fork", "--hosts", "a:1,b:1", "true"]).ends(2, "--keep-going is for a job of one")
+
+
+@case
 def rank_crashes():
     Job(["-n", "4", args.fake, "3", "crash", "4"]).ends(132, r"rank 3 .*SIGILL \(Ill")
 
@@ -513,6 +531,7 @@ if __name__ == "__main__":
     parser.add_argument("--mpiexec", default="mpiexec")
     parser.add_argument("--fake", help="the fake_rank program")
     parser.add_argument("--traffic", help="the traffic program")
+    parser.add_argument("--survivors", help="the survivors program")
     parser.add_argument("--refuse", help="the refuse_cma program")
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--only", default="", help="part of the names of the cases to run")

@@ -232,7 +232,8 @@ def main():
     parser.add_argument("checkout", type=pathlib.Path, help="the folder test/mpi of MPICH's sources")
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"))
     parser.add_argument("--ranks", default="processes,threads,fibres", help="kinds of ranks, with commas")
-    parser.add_argument("--jobs", type=int, default=2, help="programs at a time")
+    parser.add_argument("--jobs", type=int, default=1,
+                        help="programs at a time: more than one publish the same name or file, and fail")
     parser.add_argument("folders", nargs="+", metavar="FOLDER")
     options = parser.parse_args()
     kinds = options.ranks.split(",")

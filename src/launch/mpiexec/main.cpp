@@ -72,6 +72,10 @@ Error read_all(std::vector<std::string>& words, bool spawned, CommandLine& line,
     if (Error error = plan_hosts(line, hosts)) {
         return error;
     }
+    if (line.keeps_going && !hosts.empty()) {
+        return fail(exit_usage, "--keep-going is for a job of one node: ranks of several end with "
+                                "any of them");
+    }
     return line.profile && !hosts.empty()
                ? fail(exit_usage, "--profile is for a job of one node: ranks of several keep their "
                                   "records apart")

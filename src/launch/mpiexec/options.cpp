@@ -405,7 +405,7 @@ constexpr std::array table{
            "",
            set_to<&CommandLine::keeps_going>,
            "when ranks fail, or abort a communicator that others are not in, let the others go "
-           "on"},
+           "on; what waits for a failed rank is MPI_ERR_PROC_ABORTED. For a job of one node"},
 
     Option{output,
            {"-l", "--tag-output", "--prepend-rank"},

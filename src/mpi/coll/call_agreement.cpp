@@ -124,11 +124,7 @@ bool CallAgreement::all_have_left() const {
 }
 
 bool CallAgreement::has_ended(int rank) const {
-    const node::Segment& segment = slot_.node_rank.segment;
-    const std::uint32_t member = slot_.communicator.endpoint(rank);
-    return segment.header().ended_ranks.load(std::memory_order_acquire) != 0 &&
-           member < segment.ranks() &&
-           segment.slot(member).ended.load(std::memory_order_acquire) != 0;
+    return slot_.node_rank.has_ended(slot_.communicator.endpoint(rank));
 }
 
 int CallAgreement::find_ended() const {

@@ -13,6 +13,9 @@ Error failure_of(const message::Outcome& outcome) {
             outcome.source, static_cast<long long>(outcome.available),
             static_cast<long long>(outcome.bytes));
     }
+    if (outcome.error_class == MPI_ERR_PROC_ABORTED) {
+        return fail(MPI_ERR_PROC_ABORTED, "rank %d has ended", outcome.source);
+    }
     return fail(outcome.error_class, "a message of rank %d in a collective operation failed",
                 outcome.source);
 }

@@ -124,13 +124,7 @@ void Immediate::finish() {
 
 // Whether a peer's process has ended (mpiexec --keep-going).
 bool Immediate::has_ended(int peer) const {
-    const node::Segment& segment = engine_.rank().segment;
-    if (segment.header().ended_ranks.load(std::memory_order_acquire) == 0) {
-        return false;
-    }
-    const std::uint32_t endpoint = speaking().endpoint(peer);
-    return endpoint < segment.ranks() &&
-           segment.slot(endpoint).ended.load(std::memory_order_acquire) != 0;
+    return engine_.rank().has_ended(speaking().endpoint(peer));
 }
 
 // Waits for a request unless its peer turns out to be elsewhere, or to have ended. Returns false if

@@ -5,6 +5,16 @@
 
 namespace warren::coll {
 
+namespace {
+
+// A rank that has failed sends this instead of data: its receiver sees that by the length.
+Buffer failure_of_length(const Buffer& buffer) {
+    static std::byte word;
+    return buffer.bytes() != 0 ? no_data() : Buffer{&word, 1, &datatype::basic(MPI_BYTE)};
+}
+
+} // namespace
+
 Schedule::~Schedule() {
     for (const Step& step : steps_) {
         for (const Buffer* buffer : {&step.buffer, &step.target}) {
@@ -146,8 +156,9 @@ bool Schedule::do_rounds() {
             under_way_ = request.next_part;
             if ((request.outcome.error_class != MPI_SUCCESS || is_short(request)) && !failed()) {
                 outcome_ = request.outcome;
-                outcome_.error_class =
-                    is_short(request) ? MPI_ERR_TRUNCATE : request.outcome.error_class;
+                outcome_.error_class = request.outcome.error_class != MPI_SUCCESS
+                                           ? request.outcome.error_class
+                                           : MPI_ERR_TRUNCATE;
             }
             engine_.discard(request);
         }
@@ -181,9 +192,8 @@ void Schedule::perform(const Step& step) {
 }
 
 void Schedule::perform_message(const Step& step) {
-    const Buffer none = no_data();
     const bool sends = step.kind == Kind::send;
-    const Buffer& buffer = sends && failed() ? none : step.buffer;
+    const Buffer buffer = sends && failed() ? failure_of_length(step.buffer) : step.buffer;
     const message::Envelope own = envelope(*step.communicator, rank());
     if (sends && engine_.send_now(buffer, step.communicator->endpoint(step.peer), own)) {
         return;

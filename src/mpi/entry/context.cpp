@@ -21,6 +21,39 @@ namespace warren::mpi {
 
 constinit thread_local Context* own_context = nullptr;
 
+namespace {
+
+// Whether all processes have ended that could send a message with this envelope. A wait for any
+// source is not for this process itself, unless another of its threads may send.
+bool nobody_sends(void* owner, const message::Envelope& envelope) {
+    auto& context = *static_cast<Context*>(owner);
+    bool known = false;
+    bool somebody = false;
+    context.communicators.for_each([&](const comm::Communicator& communicator) {
+        const bool is_collective = envelope.context == communicator.collective_context();
+        if (envelope.context != communicator.context() &&
+            (!is_collective || communicator.inter())) {
+            return;
+        }
+        known = true;
+        const auto goes_on = [&](int peer) {
+            return !context.rank.has_ended(communicator.endpoint(peer));
+        };
+        if (envelope.source >= 0) {
+            somebody = goes_on(envelope.source);
+            return;
+        }
+        for (int peer = 0; peer < communicator.peers() && !somebody; ++peer) {
+            const bool is_own = !communicator.inter() && peer == communicator.rank();
+            somebody =
+                is_own ? context.shared_by_threads || communicator.size() == 1 : goes_on(peer);
+        }
+    });
+    return known && !somebody;
+}
+
+} // namespace
+
 Context::Context(RankState& own_home, Enrolment&& enrolment)
     : rank_state(own_home),
       process(find_process()),
@@ -32,6 +65,7 @@ Context::Context(RankState& own_home, Enrolment&& enrolment)
       ports(messages),
       launcher(node::world_number(rank.segment), rank.bootstrap().has_launcher()),
       main_thread(pthread_self()) {
+    messages.lost().ask(this, nobody_sends);
     attributes.tag_ub = tag_limit;
     attributes.wtime_is_global = rank.size == rank.world_size ? 1 : 0;
     // There are no slots: beside these ranks, as many as there are processors run well.

@@ -263,13 +263,26 @@ Error iprobe(Context& context, int source, int tag, comm::Communicator& comm, in
     return {};
 }
 
+namespace {
+
+// The result of a wait for a message that nobody is left to send.
+Error nobody_sends(int source) {
+    return outcome_error({.source = source, .error_class = MPI_ERR_PROC_ABORTED});
+}
+
+} // namespace
+
 Error probe(Context& context, int source, int tag, comm::Communicator& comm, MPI_Status* status) {
     if (source == MPI_PROC_NULL) {
         set_status(status, null_peer_outcome());
         return {};
     }
-    set_status(status,
-               outcome_of(*context.messages.wait_for_message(receive_envelope(comm, source, tag))));
+    const Unexpected* const found =
+        context.messages.wait_for_message(receive_envelope(comm, source, tag));
+    if (found == nullptr) [[unlikely]] {
+        return nobody_sends(source);
+    }
+    set_status(status, outcome_of(*found));
     return {};
 }
 
@@ -299,6 +312,9 @@ Error mprobe(Context& context, int source, int tag, comm::Communicator& comm, MP
         return {};
     }
     Unexpected* found = context.messages.wait_for_message(receive_envelope(comm, source, tag));
+    if (found == nullptr) [[unlikely]] {
+        return nobody_sends(source);
+    }
     set_status(status, outcome_of(*found));
     return take_message(context, *found, comm, message);
 }

@@ -143,8 +143,7 @@ bool Ports::has_ended(std::uint32_t endpoint) const {
     if (endpoint >= rank.size) {
         return message::OtherWorlds::bridge(engine_)->has_left(endpoint);
     }
-    return rank.header().ended_ranks.load(std::memory_order_relaxed) != 0 &&
-           rank.segment.slot(endpoint).ended.load(std::memory_order_relaxed) != 0;
+    return rank.has_ended(endpoint);
 }
 
 bool Ports::knows(const Caller& caller) const {

@@ -124,6 +124,10 @@ Error outcome_error(const Outcome& outcome) {
             "the message of %lld bytes from rank %d with tag %d ends inside a basic element "
             "of the receive's datatype: the sender's is another",
             static_cast<long long>(outcome.available), outcome.source, outcome.tag);
+    case MPI_ERR_PROC_ABORTED:
+        return outcome.source >= 0
+                   ? fail(MPI_ERR_PROC_ABORTED, "rank %d has ended", outcome.source)
+                   : fail(MPI_ERR_PROC_ABORTED, "the processes at the other end have ended");
     default:
         return fail(outcome.error_class, "the operation with rank %d, tag %d failed",
                     outcome.source, outcome.tag);

@@ -45,9 +45,7 @@ Error RangeLocks::commit(const node::Segment& segment, std::uint64_t device, std
 }
 
 bool RangeLocks::has_ended(std::uint32_t rank) const {
-    const node::Segment& segment = *user_.segment;
-    return segment.header().ended_ranks.load(std::memory_order_relaxed) != 0 &&
-           segment.slot(rank).ended.load(std::memory_order_acquire) != 0;
+    return user_.segment->has_ended(rank);
 }
 
 // Pairs with lock_shared().

@@ -146,6 +146,11 @@ class Segment {
     SegmentHeader& header() const { return *header_; }
     std::uint32_t ranks() const { return header_->directory.ranks; }
     RankSlot& slot(std::uint32_t rank) const { return slots_[rank]; }
+    // Whether a rank's process has ended while others go on (mpiexec --keep-going).
+    bool has_ended(std::uint32_t rank) const {
+        return header_->ended_ranks.load(std::memory_order_acquire) != 0 &&
+               slots_[rank].ended.load(std::memory_order_acquire) != 0;
+    }
     std::byte* at(std::uint64_t offset) const {
         return reinterpret_cast<std::byte*>(header_) + offset;
     }

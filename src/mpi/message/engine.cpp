@@ -15,6 +15,7 @@ Engine::Engine(Rank& rank, transport::fabric::Network* network)
       withdrawals_(core_, direct_),
       receiver_(core_),
       sender_(core_, direct_, withdrawals_),
+      lost_(core_, receiver_, withdrawals_),
       stepping_(core_.requests),
       farewell_(core_),
       sent_(core_.requests.make()) {
@@ -94,6 +95,9 @@ Error Engine::send(Operation mode, const Buffer& buffer, std::uint32_t peer_rank
         datatype::retain(*buffer.type);
         wait(*request);
         datatype::release(*buffer.type);
+        if (request->outcome.error_class != MPI_SUCCESS) [[unlikely]] {
+            error = fail(request->outcome.error_class, "the process that it is sent to has ended");
+        }
     }
     discard(*request);
     return error;
@@ -168,6 +172,24 @@ void Engine::cancel(Request& request) {
     core_.requests.complete(request);
 }
 
+namespace {
+
+// Nothing is to be arranged for a sleep until something comes into the queue. Once a process has
+// ended, which the sender may be, waits need more than that.
+struct QueueOnly {
+    const Rank& rank;
+    bool& leaves;
+
+    void operator()() const {}
+    bool changed() const {
+        leaves = rank.header().ended_ranks.load(std::memory_order_relaxed) != 0;
+        return leaves;
+    }
+    bool stands() const { return !changed(); }
+};
+
+} // namespace
+
 // Nothing is under way, so there is no progress to make until something has come.
 bool Engine::receive_queued(void* buffer, std::size_t capacity, std::size_t unit,
                             const Envelope& envelope, std::uint32_t call, std::size_t& bytes) {
@@ -186,12 +208,14 @@ bool Engine::receive_queued(void* buffer, std::size_t capacity, std::size_t unit
         return its;
     };
     if (call != no_call) {
-        core_.rank.wait(
-            has_come, [] { return false; }, [] {}, reason);
-    } else if (!has_come()) {
-        return false;
+        bool leaves = false;
+        core_.rank.wait([&] { return has_come() || leaves; }, [] { return false; },
+                        QueueOnly{core_.rank, leaves}, reason);
+    } else {
+        has_come();
     }
-    return core_.transport.receive_queued(*next, header_of(kind::eager, envelope), buffer, capacity,
+    return next != nullptr &&
+           core_.transport.receive_queued(*next, header_of(kind::eager, envelope), buffer, capacity,
                                           unit, bytes);
 }
 
@@ -212,11 +236,18 @@ Unexpected* Engine::wait_for_message(const Envelope& envelope) {
         if (Unexpected* message = receiver_.unexpected().find(envelope)) {
             return message;
         }
-        wait_until([&] { return receiver_.unexpected().find(envelope) != nullptr; },
-                   {.call = current_call,
-                    .peer = envelope.source,
-                    .tag = envelope.tag,
-                    .context = envelope.context});
+        if (lost_.never_comes(envelope)) [[unlikely]] {
+            return nullptr;
+        }
+        wait_until(
+            [&] {
+                return receiver_.unexpected().find(envelope) != nullptr ||
+                       lost_.never_comes(envelope);
+            },
+            {.call = current_call,
+             .peer = envelope.source,
+             .tag = envelope.tag,
+             .context = envelope.context});
     }
 }
 
@@ -474,7 +505,7 @@ bool Engine::Arrivals::go_on(Engine& engine, bool moved) {
 void Engine::wait_long(Request& request) {
     await(request);
     core_.rank.wait([&request] { return request.complete; }, [this] { return progress(); },
-                    Arrangement<>{core_.outbox}, [&] { return reason_of(request); });
+                    Arrangement<>{core_.outbox, lost_}, [&] { return reason_of(request); });
 }
 
 struct Engine::Leaving {

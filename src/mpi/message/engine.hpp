@@ -6,6 +6,7 @@
 //   Receiver       posted receives, unexpected messages, arrivals
 //   DirectCopies   sends announced to ranks of this address space
 //   Withdrawals    announced sends that are to be taken back
+//   LostPeers      ends what waits for processes that have ended
 //   Stepping       operations that are made of others
 //   KindTable      who handles arriving cells of each kind
 //
@@ -26,6 +27,7 @@
 #include "mpi/message/direct_copies.hpp"
 #include "mpi/message/farewell.hpp"
 #include "mpi/message/kinds.hpp"
+#include "mpi/message/lost_peers.hpp"
 #include "mpi/message/protocol.hpp"
 #include "mpi/message/receiver.hpp"
 #include "mpi/message/sender.hpp"
@@ -175,9 +177,11 @@ class Engine {
     void start_stepping(Request& request) { stepping_.start(request); }
 
     RequestTable& requests() { return core_.requests; }
+    LostPeers& lost() { return lost_; }
 
     // --- Probing. A matched message is taken out of the queue and received by receive_matched.
-    // peek: progress once and look; wait_for_message: until there is one.
+    // peek: progress once and look; wait_for_message: until there is one, or null: nobody is left
+    // who could send it.
     Unexpected* peek(const Envelope& envelope);
     Unexpected* wait_for_message(const Envelope& envelope);
     void take(Unexpected& message) { receiver_.unexpected().remove(message); }
@@ -196,7 +200,7 @@ class Engine {
     bool progress();
     // For calls that don't wait: programs make them again and again.
     void look() {
-        core_.rank.look([this] { return progress(); }, Arrangement<>{core_.outbox});
+        core_.rank.look([this] { return progress(); }, Arrangement<>{core_.outbox, lost_});
     }
     // `what` describes the wait in mpiexec's account of a hang. `watch` is called before each
     // sleep, after everything that would wake this rank has been arranged; true: call done() again.
@@ -208,7 +212,7 @@ class Engine {
     void wait_until(Done done, const WaitReason& what, BroughtBy brought_by = BroughtBy::progress,
                     const void* event = nullptr, Watch watch = {}) {
         core_.rank.wait(
-            done, [this] { return progress(); }, Arrangement<Watch>{core_.outbox, watch},
+            done, [this] { return progress(); }, Arrangement<Watch>{core_.outbox, lost_, watch},
             [&] { return with_counts(what); }, brought_by, event);
     }
     // wait() for a request that may have to be given up: until it is complete, or given_up() says
@@ -268,9 +272,13 @@ class Engine {
     template <typename Watch = NoWatch>
     struct Arrangement {
         Outbox& outbox;
+        LostPeers& lost;
         Watch watch = {};
         void operator()() const { outbox.ask_for_space(); }
-        bool changed() const { return watch(); }
+        bool changed() const {
+            const bool ended = lost.look();
+            return watch() || ended;
+        }
         bool stands() const {
             if (!outbox.asks_for_space() || changed()) {
                 return false;
@@ -287,6 +295,7 @@ class Engine {
     Withdrawals withdrawals_;
     Receiver receiver_;
     Sender sender_;
+    LostPeers lost_;
     Stepping stepping_;
     Farewell farewell_;
     KindTable kinds_;

@@ -88,10 +88,12 @@ void Outbox::unlink(const Peer& peer) {
 bool Outbox::waits_for_space() const {
     for (const Peer* peer = waiting_; peer != nullptr; peer = peer->next_waiting) {
         // A rank that has left MPI receives nothing and needs no answers. (They stay queued, since
-        // it may open a session and come back.)
+        // it may open a session and come back.) Nor does one that has ended.
         const bool has_left =
-            !peer->remote && rank_.segment.slot(peer->peer).state.load(std::memory_order_acquire) ==
-                                 node::RankStage::finalised;
+            !peer->remote &&
+            (rank_.segment.slot(peer->peer).state.load(std::memory_order_acquire) ==
+                 node::RankStage::finalised ||
+             rank_.has_ended(peer->peer));
         for (const Outgoing* outgoing = peer->first; outgoing != nullptr;
              outgoing = outgoing->next) {
             if (!has_left || !outgoing->is_answer) {

@@ -131,8 +131,13 @@ class Rank {
             return;
         }
         const std::uint64_t begin = fibre::ticks();
-        if (!progress() && looked_in_vain(begin)) {
+        if (progress()) {
+            return;
+        }
+        if (looked_in_vain(begin)) {
             sleep_a_while(progress, arrange);
+        } else {
+            has_changed(arrange);
         }
     }
 
@@ -146,6 +151,12 @@ class Rank {
     bool oversubscribed() const { return waits.shares_processor; }
     bool takes_turns() const { return waits.takes_turns; }
     bool verbose() const { return header().verbose != 0; }
+
+    // Whether another process has ended while others go on (mpiexec --keep-going). Of ranks of
+    // other nodes nobody here knows.
+    bool has_ended(std::uint32_t endpoint) const {
+        return endpoint < size && segment.has_ended(endpoint);
+    }
 
     // Algorithms that a tool has chosen, by collective operation (mpi/coll/choice.hpp); 0: none.
     std::uint8_t algorithms[16] = {};

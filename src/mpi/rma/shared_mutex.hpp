@@ -55,10 +55,7 @@ class SharedMutex {
   private:
     static constexpr std::uint32_t held_by(std::uint32_t rank) { return rank + 1; }
     static int ended_owner_of(std::uint32_t holder, const node::Segment& segment) {
-        return holder != 0 && segment.header().ended_ranks.load(std::memory_order_relaxed) != 0 &&
-                       segment.slot(holder - 1).ended.load(std::memory_order_acquire) != 0
-                   ? static_cast<int>(holder) - 1
-                   : nobody;
+        return holder != 0 && segment.has_ended(holder - 1) ? static_cast<int>(holder) - 1 : nobody;
     }
     int lock_slowly(const MutexUser& user);
     void wake();

@@ -20,16 +20,9 @@ inline WaitReason wait_reason(const message::Engine& engine, const comm::Communi
             .communicator_name = window};
 }
 
-// Whether a rank has ended while others go on (mpiexec --keep-going). Of ranks of other nodes
-// nobody here knows.
+// Whether a rank has ended while others go on (mpiexec --keep-going).
 inline bool has_ended(message::Engine& engine, const comm::Communicator& communicator, int rank) {
-    const node::Segment& segment = engine.rank().segment;
-    if (segment.header().ended_ranks.load(std::memory_order_relaxed) == 0) {
-        return false;
-    }
-    const std::uint32_t endpoint = communicator.endpoint(rank);
-    return endpoint < engine.rank().size &&
-           segment.slot(endpoint).ended.load(std::memory_order_relaxed) != 0;
+    return engine.rank().has_ended(communicator.endpoint(rank));
 }
 
 } // namespace warren::rma

@@ -48,12 +48,12 @@ static void hear_last_words(void) {
     expect(value == 100 + rank, "other last words");
 }
 
-static void wait_in(const char* call) {
-    MPI_Request requests[3];
-    MPI_Status statuses[3];
+/* Calls that wait for one operation. */
+static int wait_for_one(const char* call) {
+    MPI_Request requests[1];
     MPI_Status status;
     MPI_Message message;
-    int value, index, flag = 0;
+    int value, flag = 0;
     if (strcmp(call, "recv") == 0) {
         is_aborted(MPI_Recv(&value, 1, MPI_INT, lost, 2, MPI_COMM_WORLD, &status), call);
     } else if (strcmp(call, "wait") == 0) {
@@ -81,7 +81,19 @@ static void wait_in(const char* call) {
         is_aborted(MPI_Probe(lost, 2, MPI_COMM_WORLD, &status), call);
     } else if (strcmp(call, "mprobe") == 0) {
         is_aborted(MPI_Mprobe(lost, 2, MPI_COMM_WORLD, &message, &status), call);
-    } else if (strcmp(call, "waitall") == 0) {
+    } else {
+        return 0;
+    }
+    return 1;
+}
+
+/* Calls that wait for several operations, or for several ranks. */
+static void wait_for_several(const char* call) {
+    MPI_Request requests[3];
+    MPI_Status statuses[3];
+    MPI_Status status;
+    int value, index;
+    if (strcmp(call, "waitall") == 0) {
         const int next = (rank + 1) % lost, before = (rank + lost - 1) % lost;
         int got = -1;
         MPI_Irecv(&value, 1, MPI_INT, lost, 2, MPI_COMM_WORLD, &requests[0]);
@@ -147,7 +159,9 @@ int main(int argc, char** argv) {
         usleep(argc > 2 ? (useconds_t)atoi(argv[2]) : 0);
         raise(SIGKILL);
     }
-    wait_in(argv[1]);
+    if (!wait_for_one(argv[1])) {
+        wait_for_several(argv[1]);
+    }
     hear_last_words();
     MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, left);
     expect(sum == lost * (lost - 1) / 2, "a wrong sum");

@@ -25,7 +25,7 @@ namespace {
 
 // Whether all processes have ended that could send a message with this envelope. A wait for any
 // source is not for this process itself, unless another of its threads may send.
-bool nobody_sends(void* owner, const message::Envelope& envelope) {
+bool senders_have_ended(void* owner, const message::Envelope& envelope) {
     auto& context = *static_cast<Context*>(owner);
     bool known = false;
     bool somebody = false;
@@ -58,14 +58,13 @@ Context::Context(RankState& own_home, Enrolment&& enrolment)
     : rank_state(own_home),
       process(find_process()),
       rank(std::move(enrolment.segment), std::move(enrolment.bootstrap)),
-      messages(rank, enrolment.network),
+      messages(rank, enrolment.network, {.owner = this, .have_ended = senders_have_ended}),
       communicators(comm::World::on(node::Endpoints(rank.segment), rank.world_rank),
                     comm::TableShelf(rank.segment)),
       window_server(messages),
       ports(messages),
       launcher(node::world_number(rank.segment), rank.bootstrap().has_launcher()),
       main_thread(pthread_self()) {
-    messages.lost().ask(this, nobody_sends);
     attributes.tag_ub = tag_limit;
     attributes.wtime_is_global = rank.size == rank.world_size ? 1 : 0;
     // There are no slots: beside these ranks, as many as there are processors run well.

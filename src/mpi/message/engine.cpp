@@ -10,12 +10,12 @@
 
 namespace warren::message {
 
-Engine::Engine(Rank& rank, transport::fabric::Network* network)
+Engine::Engine(Rank& rank, transport::fabric::Network* network, Senders senders)
     : core_(rank, network),
       withdrawals_(core_, direct_),
       receiver_(core_),
       sender_(core_, direct_, withdrawals_),
-      lost_(core_, receiver_, withdrawals_),
+      lost_(core_, receiver_, withdrawals_, senders),
       stepping_(core_.requests),
       farewell_(core_),
       sent_(core_.requests.make()) {
@@ -171,24 +171,6 @@ void Engine::cancel(Request& request) {
     request.outcome.cancelled = true;
     core_.requests.complete(request);
 }
-
-namespace {
-
-// Nothing is to be arranged for a sleep until something comes into the queue. Once a process has
-// ended, which the sender may be, waits need more than that.
-struct QueueOnly {
-    const Rank& rank;
-    bool& leaves;
-
-    void operator()() const {}
-    bool changed() const {
-        leaves = rank.header().ended_ranks.load(std::memory_order_relaxed) != 0;
-        return leaves;
-    }
-    bool stands() const { return !changed(); }
-};
-
-} // namespace
 
 // Nothing is under way, so there is no progress to make until something has come.
 bool Engine::receive_queued(void* buffer, std::size_t capacity, std::size_t unit,

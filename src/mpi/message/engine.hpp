@@ -44,7 +44,8 @@ using transport::OwnCopyMethods;
 class Engine {
   public:
     // `network`: to the job's other nodes; null: there are none.
-    explicit Engine(Rank& rank, transport::fabric::Network* network = nullptr);
+    explicit Engine(Rank& rank, transport::fabric::Network* network = nullptr,
+                    Senders senders = {});
     ~Engine();
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
@@ -177,7 +178,6 @@ class Engine {
     void start_stepping(Request& request) { stepping_.start(request); }
 
     RequestTable& requests() { return core_.requests; }
-    LostPeers& lost() { return lost_; }
 
     // --- Probing. A matched message is taken out of the queue and received by receive_matched.
     // peek: progress once and look; wait_for_message: until there is one, or null: nobody is left

@@ -15,18 +15,17 @@
 
 namespace warren::message {
 
+// The room above knows communicators: whether all processes have ended that could send a message
+// which a receive with this envelope takes. Null: nobody knows.
+struct Senders {
+    void* owner = nullptr;
+    bool (*have_ended)(void* owner, const Envelope& envelope) = nullptr;
+};
+
 class LostPeers {
   public:
-    LostPeers(Core& core, Receiver& receiver, Withdrawals& withdrawals)
-        : core_(core), receiver_(receiver), withdrawals_(withdrawals) {}
-
-    // The room above knows communicators: whether all processes have ended that could send a
-    // message which a receive with this envelope takes.
-    using NobodySends = bool (*)(void* owner, const Envelope& envelope);
-    void ask(void* owner, NobodySends nobody_sends) {
-        owner_ = owner;
-        nobody_sends_ = nobody_sends;
-    }
+    LostPeers(Core& core, Receiver& receiver, Withdrawals& withdrawals, Senders senders)
+        : core_(core), receiver_(receiver), withdrawals_(withdrawals), senders_(senders) {}
 
     // Before a sleep. True: waits have ended, or may end soon, and are to look again.
     bool look() {
@@ -35,7 +34,8 @@ class LostPeers {
     }
     // Whether a wait for this message is in vain.
     bool never_comes(const Envelope& envelope) const {
-        return noted_ != 0 && nobody_sends_ != nullptr && nobody_sends_(owner_, envelope);
+        return noted_ != 0 && senders_.have_ended != nullptr &&
+               senders_.have_ended(senders_.owner, envelope);
     }
 
   private:
@@ -46,9 +46,22 @@ class LostPeers {
     Core& core_;
     Receiver& receiver_;
     Withdrawals& withdrawals_;
-    void* owner_ = nullptr;
-    NobodySends nobody_sends_ = nullptr;
+    const Senders senders_;
     std::uint32_t noted_ = 0; // processes whose ends have been noted
+};
+
+// Nothing is to be arranged for a sleep until something comes into the queue. Once a process has
+// ended, which the sender may be, waits need more than that.
+struct QueueOnly {
+    const Rank& rank;
+    bool& leaves;
+
+    void operator()() const {}
+    bool changed() const {
+        leaves = rank.header().ended_ranks.load(std::memory_order_relaxed) != 0;
+        return leaves;
+    }
+    bool stands() const { return !changed(); }
 };
 
 } // namespace warren::message

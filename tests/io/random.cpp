@@ -402,6 +402,16 @@ void close_file(File& file) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+// The first rank deletes the file if it is still there, until that succeeds.
+void delete_file(const File& file) {
+    bool failed = true;
+    while (failed) {
+        const bool is_there = own_rank == 0 && access(file.name.c_str(), F_OK) == 0;
+        const int code = is_there ? MPI_File_delete(file.name.c_str(), MPI_INFO_NULL) : MPI_SUCCESS;
+        failed = any(judge(code, Failures::Scope::one_rank));
+    }
+}
+
 // Sets the size, or makes sure that the file has so many bytes.
 void size_step(File& file, bool sets) {
     const int bytes = draw(100000);
@@ -499,11 +509,7 @@ int main(int argc, char** argv) {
     }
     for (File& file : files) {
         close_file(file);
-        if (own_rank == 0) {
-            while (access(file.name.c_str(), F_OK) == 0) {
-                MPI_File_delete(file.name.c_str(), MPI_INFO_NULL);
-            }
-        }
+        delete_file(file);
     }
     // (Without failures, other ranks may be in this process.)
     expect(one_fails_in == 0 || open_descriptors() == descriptors, "a descriptor is left open");

@@ -23,7 +23,19 @@ struct BookHeader {
 };
 
 bool read_all(int descriptor, void* to, std::size_t bytes, std::uint64_t offset) {
-    return pread(descriptor, to, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
+    auto* at = static_cast<char*>(to);
+    while (bytes > 0) {
+        const ssize_t done = pread(descriptor, at, bytes, static_cast<off_t>(offset));
+        if (done == 0 || (done < 0 && errno != EINTR)) {
+            return false;
+        }
+        if (done > 0) {
+            at += done;
+            bytes -= static_cast<std::size_t>(done);
+            offset += static_cast<std::uint64_t>(done);
+        }
+    }
+    return true;
 }
 
 Error write_all(int descriptor, const void* from, std::size_t bytes, std::uint64_t offset) {

@@ -117,7 +117,7 @@ def others_keep_going():
 @case
 def waits_for_a_lost_rank_end():
     for call in ("recv", "wait", "test", "send", "ssend", "many_sends", "probe", "mprobe", "waitall", "waitany",
-                 "sendrecv", "persistent", "any_source", "ibarrier"):
+                 "sendrecv", "persistent", "any_source", "ibarrier", "iprobe", "freed", "precv", "psend"):
         # The others wait when it ends, or it has ended before.
         for delay in (0, 200000):
             ranks = random.randint(2, 5)

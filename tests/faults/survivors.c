@@ -79,6 +79,28 @@ static int wait_for_one(const char* call) {
         is_aborted(code, call);
     } else if (strcmp(call, "probe") == 0) {
         is_aborted(MPI_Probe(lost, 2, MPI_COMM_WORLD, &status), call);
+    } else if (strcmp(call, "iprobe") == 0) {
+        int code = MPI_SUCCESS;
+        while (flag == 0 && code == MPI_SUCCESS) {
+            code = MPI_Iprobe(lost, 2, MPI_COMM_WORLD, &flag, &status);
+        }
+        is_aborted(code, call);
+    } else if (strcmp(call, "freed") == 0) { /* MPI_Finalize doesn't wait for it */
+        MPI_Irecv(data, 1, MPI_CHAR, lost, 3, MPI_COMM_WORLD, requests);
+        MPI_Request_free(requests);
+        is_aborted(MPI_Recv(&value, 1, MPI_INT, lost, 2, MPI_COMM_WORLD, &status), call);
+    } else if (strcmp(call, "precv") == 0) {
+        MPI_Precv_init(data, 4, 1, MPI_INT, lost, 2, MPI_COMM_WORLD, MPI_INFO_NULL, requests);
+        MPI_Start(requests);
+        is_aborted(MPI_Wait(requests, &status), call);
+        MPI_Request_free(requests);
+    } else if (strcmp(call, "psend") == 0) {
+        MPI_Psend_init(data, 1, long_message, MPI_CHAR, lost, 2, MPI_COMM_WORLD, MPI_INFO_NULL,
+                       requests);
+        MPI_Start(requests);
+        MPI_Pready(0, requests[0]);
+        is_aborted(MPI_Wait(requests, &status), call);
+        MPI_Request_free(requests);
     } else if (strcmp(call, "mprobe") == 0) {
         is_aborted(MPI_Mprobe(lost, 2, MPI_COMM_WORLD, &message, &status), call);
     } else {

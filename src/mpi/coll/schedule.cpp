@@ -154,11 +154,8 @@ bool Schedule::do_rounds() {
                 return false;
             }
             under_way_ = request.next_part;
-            if ((request.outcome.error_class != MPI_SUCCESS || is_short(request)) && !failed()) {
-                outcome_ = request.outcome;
-                outcome_.error_class = request.outcome.error_class != MPI_SUCCESS
-                                           ? request.outcome.error_class
-                                           : MPI_ERR_TRUNCATE;
+            if (!failed()) {
+                note_failure(request);
             }
             engine_.discard(request);
         }
@@ -173,6 +170,23 @@ bool Schedule::do_rounds() {
             perform(step);
         }
     }
+}
+
+void Schedule::note_failure(const message::Request& request) {
+    int error_class = request.outcome.error_class;
+    if (error_class == MPI_SUCCESS && is_short(request)) {
+        error_class = MPI_ERR_TRUNCATE;
+    }
+    if (error_class == MPI_SUCCESS) {
+        return;
+    }
+    outcome_ = request.outcome;
+    // Where ranks have ended, others have failed because of them.
+    if (error_class == MPI_ERR_TRUNCATE && engine_.rank().header().ended_ranks.load() != 0) {
+        error_class = MPI_ERR_PROC_ABORTED;
+        outcome_.source = MPI_ANY_SOURCE;
+    }
+    outcome_.error_class = error_class;
 }
 
 void Schedule::perform(const Step& step) {

@@ -77,6 +77,8 @@ class Schedule final : public Steps {
     void perform(const Step& step);
     void perform_message(const Step& step);
     bool failed() const { return outcome_.error_class != MPI_SUCCESS; }
+    // Takes the failure of a message for the outcome, if it has failed.
+    void note_failure(const message::Request& request);
     // Takes the error's class for the outcome.
     void keep(Error error);
     message::Envelope envelope(const comm::Communicator& communicator, int source) const {

@@ -23,33 +23,52 @@ constinit thread_local Context* own_context = nullptr;
 
 namespace {
 
-// Whether all processes have ended that could send a message with this envelope. A wait for any
-// source is not for this process itself, unless another of its threads may send.
-bool senders_have_ended(void* owner, const message::Envelope& envelope) {
-    auto& context = *static_cast<Context*>(owner);
+// Sources: what the communicators know of those who send what a receive with this envelope takes.
+struct Sources {
+    const message::Envelope& envelope;
+    const message::LostPeers& lost;
     bool known = false;
     bool somebody = false;
-    context.communicators.for_each([&](const comm::Communicator& communicator) {
-        const bool is_collective = envelope.context == communicator.collective_context();
-        if (envelope.context != communicator.context() &&
-            (!is_collective || communicator.inter())) {
+
+    // `sender_of(rank)`: the endpoint of a source of messages with this context.
+    template <typename SenderOf>
+    void ask(std::uint32_t context, SenderOf sender_of) {
+        if (envelope.context == context && envelope.source >= 0) {
+            known = true;
+            somebody = !lost.is_lost(sender_of(envelope.source));
+        }
+    }
+    // A wait for any source, which the library's messages don't have.
+    void ask_all(const comm::Communicator& communicator, bool by_own) {
+        if (envelope.context != communicator.context() || envelope.source >= 0) {
             return;
         }
         known = true;
-        const auto goes_on = [&](int peer) {
-            return !context.rank.has_ended(communicator.endpoint(peer));
-        };
-        if (envelope.source >= 0) {
-            somebody = goes_on(envelope.source);
-            return;
-        }
         for (int peer = 0; peer < communicator.peers() && !somebody; ++peer) {
             const bool is_own = !communicator.inter() && peer == communicator.rank();
-            somebody =
-                is_own ? context.shared_by_threads || communicator.size() == 1 : goes_on(peer);
+            somebody = is_own ? by_own || communicator.size() == 1
+                              : !lost.is_lost(communicator.endpoint(peer));
+        }
+    }
+};
+
+bool senders_are_lost(void* owner, const message::Envelope& envelope, bool by_own,
+                      const message::LostPeers& lost) {
+    auto& context = *static_cast<Context*>(owner);
+    Sources sources = {.envelope = envelope, .lost = lost};
+    context.communicators.for_each([&](const comm::Communicator& communicator) {
+        const auto peer = [&](int rank) { return communicator.endpoint(rank); };
+        sources.ask(communicator.context(), peer);
+        sources.ask(communicator.collective_context(), peer);
+        sources.ask_all(communicator, by_own || context.shared_by_threads);
+        if (communicator.inter()) {
+            const comm::Communicator& local = communicator.local();
+            sources.ask(local.collective_context(), [&](int rank) { return local.endpoint(rank); });
+            sources.ask(local.context(),
+                        [&](int rank) { return comm::united_of(communicator).endpoint(rank); });
         }
     });
-    return known && !somebody;
+    return sources.known && !sources.somebody;
 }
 
 } // namespace
@@ -58,7 +77,7 @@ Context::Context(RankState& own_home, Enrolment&& enrolment)
     : rank_state(own_home),
       process(find_process()),
       rank(std::move(enrolment.segment), std::move(enrolment.bootstrap)),
-      messages(rank, enrolment.network, {.owner = this, .have_ended = senders_have_ended}),
+      messages(rank, enrolment.network, {.owner = this, .are_lost = senders_are_lost}),
       communicators(comm::World::on(node::Endpoints(rank.segment), rank.world_rank),
                     comm::TableShelf(rank.segment)),
       window_server(messages),

@@ -5,6 +5,7 @@
 #include "mpi/coll/steps.hpp"
 #include "mpi/entry/partitioned_requests.hpp"
 #include "mpi/entry/point_to_point.hpp"
+#include "mpi/message/engine_view.hpp"
 
 namespace warren::mpi {
 
@@ -73,6 +74,17 @@ void PartitionedReceive::end_message(Engine& engine, int number) {
     message = nullptr;
 }
 
+// The messages that have not come are not received any more.
+void PartitionedReceive::give_up(Engine& engine) {
+    for (Request*& message : messages) {
+        if (message != nullptr) {
+            engine.orphan(*message);
+            message = nullptr;
+        }
+    }
+    ended = announcement.partitions;
+}
+
 // The sender's partitions that have data of this one, or stand where it does if there are no data:
 // they arrive, too.
 bool PartitionedReceive::arrived(Engine& engine, int number) {
@@ -106,13 +118,27 @@ void release_receive(Request& request) {
     release_bound(request);
 }
 
+// Whether the sender has ended, and nothing more comes from it.
+bool is_lost(Context& context, const PartitionedReceive& receive) {
+    return message::EngineView(context.messages)
+        .lost()
+        .never_comes({.context = receive.comm_context, .source = receive.source, .tag = 0});
+}
+
+bool fail_lost(Request& request, const PartitionedReceive& receive) {
+    request.outcome.source = receive.source;
+    request.outcome.tag = receive.tag;
+    request.outcome.error_class = MPI_ERR_PROC_ABORTED;
+    return true;
+}
+
 bool step_receive(Request& request) {
     auto& context = *static_cast<Context*>(request.context);
     PartitionedReceive& receive = partitioned_receive_of(request);
     if (!receive.matched) {
         context.partitioned.match(context);
         if (!receive.matched) {
-            return false;
+            return is_lost(context, receive) && fail_lost(request, receive);
         }
     }
     if (!receive.posted) {
@@ -121,7 +147,11 @@ bool step_receive(Request& request) {
     for (; receive.ended < receive.announcement.partitions; ++receive.ended) {
         const Request* message = receive.messages[static_cast<std::size_t>(receive.ended)];
         if (message != nullptr && !message->complete) {
-            return false;
+            if (!is_lost(context, receive)) {
+                return false;
+            }
+            receive.give_up(context.messages);
+            return fail_lost(request, receive);
         }
         receive.end_message(context.messages, receive.ended);
     }

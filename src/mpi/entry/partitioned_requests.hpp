@@ -67,6 +67,7 @@ struct PartitionedMatching::Receive : Partitioned {
     message::Buffer buffer_of(int number);
     void post(Context& context, message::Request& request);
     void end_message(message::Engine& engine, int number);
+    void give_up(message::Engine& engine);
     bool arrived(message::Engine& engine, int number);
 };
 

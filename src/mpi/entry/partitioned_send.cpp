@@ -68,6 +68,9 @@ bool step_send(Request& request) {
             if (!message->complete) {
                 return false;
             }
+            if (message->outcome.error_class != MPI_SUCCESS) {
+                request.outcome.error_class = message->outcome.error_class;
+            }
             engine.discard(*message);
             message = nullptr;
         }

@@ -248,21 +248,6 @@ Error take_message(Context& context, Unexpected& found, comm::Communicator& comm
 
 } // namespace
 
-Error iprobe(Context& context, int source, int tag, comm::Communicator& comm, int* flag,
-             MPI_Status* status) {
-    if (source == MPI_PROC_NULL) {
-        *flag = 1;
-        set_status(status, null_peer_outcome());
-        return {};
-    }
-    const Unexpected* message = context.messages.peek(receive_envelope(comm, source, tag));
-    *flag = message != nullptr;
-    if (message != nullptr) {
-        set_status(status, outcome_of(*message));
-    }
-    return {};
-}
-
 namespace {
 
 // The result of a wait for a message that nobody is left to send.
@@ -271,6 +256,25 @@ Error nobody_sends(int source) {
 }
 
 } // namespace
+
+Error iprobe(Context& context, int source, int tag, comm::Communicator& comm, int* flag,
+             MPI_Status* status) {
+    if (source == MPI_PROC_NULL) {
+        *flag = 1;
+        set_status(status, null_peer_outcome());
+        return {};
+    }
+    bool in_vain = false;
+    const Unexpected* message = context.messages.peek(receive_envelope(comm, source, tag), in_vain);
+    if (in_vain) [[unlikely]] {
+        return nobody_sends(source);
+    }
+    *flag = message != nullptr;
+    if (message != nullptr) {
+        set_status(status, outcome_of(*message));
+    }
+    return {};
+}
 
 Error probe(Context& context, int source, int tag, comm::Communicator& comm, MPI_Status* status) {
     if (source == MPI_PROC_NULL) {
@@ -294,7 +298,11 @@ Error improbe(Context& context, int source, int tag, comm::Communicator& comm, i
         set_status(status, null_peer_outcome());
         return {};
     }
-    Unexpected* found = context.messages.peek(receive_envelope(comm, source, tag));
+    bool in_vain = false;
+    Unexpected* found = context.messages.peek(receive_envelope(comm, source, tag), in_vain);
+    if (in_vain) [[unlikely]] {
+        return nobody_sends(source);
+    }
     *flag = found != nullptr;
     if (found == nullptr) {
         *message = MPI_MESSAGE_NULL;

@@ -127,7 +127,7 @@ Error outcome_error(const Outcome& outcome) {
     case MPI_ERR_PROC_ABORTED:
         return outcome.source >= 0
                    ? fail(MPI_ERR_PROC_ABORTED, "rank %d has ended", outcome.source)
-                   : fail(MPI_ERR_PROC_ABORTED, "the processes at the other end have ended");
+                   : fail(MPI_ERR_PROC_ABORTED, "a process that takes part has ended");
     default:
         return fail(outcome.error_class, "the operation with rank %d, tag %d failed",
                     outcome.source, outcome.tag);

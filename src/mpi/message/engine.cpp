@@ -203,12 +203,13 @@ bool Engine::receive_queued(void* buffer, std::size_t capacity, std::size_t unit
 
 // --- Probing
 
-Unexpected* Engine::peek(const Envelope& envelope) {
+Unexpected* Engine::peek(const Envelope& envelope, bool& in_vain) {
     Unexpected* message = receiver_.unexpected().find(envelope);
     if (message == nullptr) {
         look();
         message = receiver_.unexpected().find(envelope);
     }
+    in_vain = message == nullptr && lost_.never_comes(envelope);
     return message;
 }
 

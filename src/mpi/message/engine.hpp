@@ -181,8 +181,8 @@ class Engine {
 
     // --- Probing. A matched message is taken out of the queue and received by receive_matched.
     // peek: progress once and look; wait_for_message: until there is one, or null: nobody is left
-    // who could send it.
-    Unexpected* peek(const Envelope& envelope);
+    // who could send it, which peek says by `in_vain`.
+    Unexpected* peek(const Envelope& envelope, bool& in_vain);
     Unexpected* wait_for_message(const Envelope& envelope);
     void take(Unexpected& message) { receiver_.unexpected().remove(message); }
     void start_matched(Unexpected& message, Request& receive, bool awaited = false);
@@ -275,12 +275,10 @@ class Engine {
         LostPeers& lost;
         Watch watch = {};
         void operator()() const { outbox.ask_for_space(); }
-        bool changed() const {
-            const bool ended = lost.look();
-            return watch() || ended;
-        }
+        bool changed() const { return watch(); }
+        bool finds_lost() const { return lost.look(); }
         bool stands() const {
-            if (!outbox.asks_for_space() || changed()) {
+            if (finds_lost() || !outbox.asks_for_space() || changed()) {
                 return false;
             }
             outbox.falls_asleep();

@@ -521,7 +521,7 @@ TEST_P(EngineTest, what_is_offered_is_fetched_at_once_by_a_receiver_that_does_no
                 sent = round;
             } else {
                 ASSERT_TRUE(compute_until([&] { return offered.load() == round; })) << round;
-                ASSERT_TRUE(comes(engine, [&] { return engine.peek(envelope) != nullptr; }));
+                ASSERT_TRUE(comes(engine, [&] { return peek(engine, envelope) != nullptr; }));
                 Request* receive = engine.make();
                 Engine::prepare_receive(
                     *receive, {data.data(), static_cast<MPI_Count>(bytes), &byte_type()}, envelope);

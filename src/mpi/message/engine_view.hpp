@@ -1,4 +1,4 @@
-// EngineView: what tools look at and change in a rank's engine (mpi/tool).
+// EngineView: what tools (mpi/tool) look at and change in a rank's engine, and what few others ask.
 //
 // While observed, every message takes the ways that count it. Thread rule: under the rank's lock.
 #pragma once
@@ -24,6 +24,7 @@ class EngineView {
     std::uint32_t pending_sends() const { return engine_.core_.outbox.count(); }
     std::size_t requests() const { return engine_.core_.requests.live(); }
     Transport& transport() { return engine_.core_.transport; }
+    const LostPeers& lost() const { return engine_.lost_; }
 
   private:
     Engine& engine_;

@@ -6,10 +6,11 @@ namespace warren::message {
 
 bool LostPeers::look_at(std::uint32_t ended) {
     if (ended != noted_) {
-        noted_ = ended;
+        note(ended);
         return true;
     }
-    bool found = false;
+    bool found = !settled_; // calls that look for messages have to look again
+    settled_ = true;
     core_.requests.for_each([&](Request& request) {
         if (waits_in_vain(request)) {
             end(request); // which may discard it
@@ -19,12 +20,21 @@ bool LostPeers::look_at(std::uint32_t ended) {
     return found;
 }
 
+void LostPeers::note(std::uint32_t ended) {
+    noted_ = ended;
+    settled_ = false;
+    ended_.resize(core_.rank.size);
+    for (std::uint32_t rank = 0; rank < core_.rank.size; ++rank) {
+        ended_[rank] = core_.rank.segment.has_ended(rank);
+    }
+}
+
 bool LostPeers::waits_in_vain(const Request& request) const {
     if (request.complete) {
         return false;
     }
     if (request.is_send()) {
-        return core_.rank.has_ended(request.peer);
+        return is_lost(request.peer);
     }
     if (!request.is_receive()) {
         return false; // the operations that it is made of are in the table, too
@@ -33,7 +43,8 @@ bool LostPeers::waits_in_vain(const Request& request) const {
     if (request.receiving.matched) {
         envelope.source = request.outcome.source;
     }
-    return never_comes(envelope);
+    // (A program that doesn't wait for it yet may still send the message itself.)
+    return are_lost(envelope, !request.awaited);
 }
 
 void LostPeers::end(Request& request) {
@@ -44,6 +55,9 @@ void LostPeers::end(Request& request) {
         }
     } else if (!request.receiving.matched) {
         receiver_.withdraw(request);
+        if (request.fate == Fate::abandoned) {
+            core_.requests.abandoned_is_matched();
+        }
         request.outcome.source = request.envelope.source;
         request.outcome.tag = request.envelope.tag;
     }

@@ -2,12 +2,14 @@
 // --keep-going), with MPI_ERR_PROC_ABORTED.
 //
 // mpiexec writes into the segment that a process has ended, and rings all ranks. What that process
-// has sent stands in queues by then. So who is about to sleep only notes an end that is new; when
-// it comes here again it has made progress since, and what still waits does so in vain.
-// Thread rule: under the rank's lock.
+// has sent stands in queues by then. So a look only notes new ends; when the next one comes, the
+// rank has found nothing more to move since, and what still waits for those does so in vain.
+// Invariant: a process counts as lost only if a look has noted its end, and progress has found
+// nothing since then. Thread rule: under the rank's lock.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "mpi/message/core.hpp"
 #include "mpi/message/receiver.hpp"
@@ -15,11 +17,14 @@
 
 namespace warren::message {
 
-// The room above knows communicators: whether all processes have ended that could send a message
-// which a receive with this envelope takes. Null: nobody knows.
+class LostPeers;
+
+// The room above knows communicators: whether all processes are lost that could send a message
+// which a receive with this envelope takes; `by_own`: this process could, too. Null: nobody knows.
 struct Senders {
     void* owner = nullptr;
-    bool (*have_ended)(void* owner, const Envelope& envelope) = nullptr;
+    bool (*are_lost)(void* owner, const Envelope& envelope, bool by_own,
+                     const LostPeers& lost) = nullptr;
 };
 
 class LostPeers {
@@ -27,19 +32,27 @@ class LostPeers {
     LostPeers(Core& core, Receiver& receiver, Withdrawals& withdrawals, Senders senders)
         : core_(core), receiver_(receiver), withdrawals_(withdrawals), senders_(senders) {}
 
-    // Before a sleep. True: waits have ended, or may end soon, and are to look again.
+    // After progress that has found nothing, and before a sleep. True: waits have ended, or may
+    // end soon, and are to look again.
     bool look() {
         const std::uint32_t ended = core_.rank.header().ended_ranks.load(std::memory_order_acquire);
         return ended != 0 && look_at(ended);
     }
-    // Whether a wait for this message is in vain.
+    // Whether a call that waits for this message does so in vain.
     bool never_comes(const Envelope& envelope) const {
-        return noted_ != 0 && senders_.have_ended != nullptr &&
-               senders_.have_ended(senders_.owner, envelope);
+        return settled_ && are_lost(envelope, false);
+    }
+    bool is_lost(std::uint32_t endpoint) const {
+        return endpoint < ended_.size() && ended_[endpoint];
     }
 
   private:
     bool look_at(std::uint32_t ended);
+    void note(std::uint32_t ended);
+    bool are_lost(const Envelope& envelope, bool by_own) const {
+        return senders_.are_lost != nullptr &&
+               senders_.are_lost(senders_.owner, envelope, by_own, *this);
+    }
     bool waits_in_vain(const Request& request) const;
     void end(Request& request);
 
@@ -47,7 +60,9 @@ class LostPeers {
     Receiver& receiver_;
     Withdrawals& withdrawals_;
     const Senders senders_;
-    std::uint32_t noted_ = 0; // processes whose ends have been noted
+    std::uint32_t noted_ = 0; // ends
+    bool settled_ = false;    // progress has found nothing since
+    std::vector<bool> ended_; // by endpoint: whose end has been noted
 };
 
 // Nothing is to be arranged for a sleep until something comes into the queue. Once a process has

@@ -55,7 +55,7 @@ TEST_P(OrphanedTest, a_send_that_waits_for_space_and_is_orphaned_never_leaves) {
                 sched_yield();
             }
             receive_all(engine, bytes, 0, sent);
-            EXPECT_EQ(engine.peek({.context = 3, .source = 0, .tag = orphaned_tag}), nullptr);
+            EXPECT_EQ(peek(engine, {.context = 3, .source = 0, .tag = orphaned_tag}), nullptr);
         }
     });
 }
@@ -103,7 +103,7 @@ TEST_P(OrphanedTest, a_send_that_is_announced_and_orphaned_is_withdrawn) {
                     EXPECT_TRUE(comes(engine, [&] { return engine.requests().live() == 0; }));
                 } else {
                     receive_all(engine, 16, 1, 2);
-                    EXPECT_EQ(engine.peek({.context = 3, .source = 0, .tag = 2}), nullptr);
+                    EXPECT_EQ(peek(engine, {.context = 3, .source = 0, .tag = 2}), nullptr);
                 }
             });
         }
@@ -115,7 +115,7 @@ TEST_P(OrphanedTest, a_send_that_is_announced_and_orphaned_is_withdrawn) {
 
 // The first block is there, and nobody has received it.
 bool has_head(Engine& engine) {
-    const Unexpected* message = engine.peek(streamed);
+    const Unexpected* message = peek(engine, streamed);
     return message != nullptr && message->form == Unexpected::Form::head;
 }
 
@@ -154,7 +154,7 @@ TEST(orphaned, a_first_block_that_nobody_has_received_is_withdrawn) {
             EXPECT_TRUE(comes(engine, [&] { return has_head(engine); }));
             step = 1;
             EXPECT_TRUE(comes(engine, [&] { return step == 2; }));
-            EXPECT_TRUE(comes(engine, [&] { return engine.peek(streamed) == nullptr; }));
+            EXPECT_TRUE(comes(engine, [&] { return peek(engine, streamed) == nullptr; }));
             step = 3;
         }
         exchange_streamed(engine, rank, stream_words);

@@ -120,4 +120,10 @@ inline void receive_all(Engine& engine, std::size_t bytes, int first, int end) {
     }
 }
 
+// As of a job in which no process ends.
+inline Unexpected* peek(Engine& engine, const Envelope& envelope) {
+    bool in_vain = false;
+    return engine.peek(envelope, in_vain);
+}
+
 } // namespace warren::message

@@ -55,6 +55,16 @@ bool has_changed(const Arrange& arrange) {
     }
 }
 
+// Whether processes have ended, so that waits for them do, too.
+template <typename Arrange>
+bool finds_lost(const Arrange& arrange) {
+    if constexpr (requires { arrange.finds_lost(); }) {
+        return arrange.finds_lost();
+    } else {
+        return false;
+    }
+}
+
 class Rank {
   public:
     Rank(node::Segment segment, std::unique_ptr<node::Bootstrap> bootstrap);
@@ -137,7 +147,7 @@ class Rank {
         if (looked_in_vain(begin)) {
             sleep_a_while(progress, arrange);
         } else {
-            has_changed(arrange);
+            static_cast<void>(finds_lost(arrange));
         }
     }
 

@@ -223,8 +223,8 @@ WARREN_API int warren_image_spawn_found(pid_t* child, const char* name,
                                              environment);
 }
 
-WARREN_API void warren_image_watch_exec(bool (*needs_fork)(), void (*prepare)()) {
-    warren::image::libc::watch_exec(needs_fork, prepare);
+WARREN_API void warren_image_watch_exec(void (*prepare)()) {
+    warren::image::libc::watch_exec(prepare);
 }
 
 WARREN_API void warren_image_run_commands_by(const warren::image::CommandFunctions* functions) {

@@ -30,6 +30,7 @@ struct HostFunctions {
 // The system's functions by which system, popen and pclose of programs run commands, or a host's.
 struct CommandFunctions {
     int (*set_mask)(int how, const sigset_t* set, sigset_t* former);
+    // ECANCELED: only a fork can have the signals ignored that the image ignores.
     int (*spawn)(pid_t* child, const char* path, const posix_spawn_file_actions_t* actions,
                  const posix_spawnattr_t* attributes, char* const* arguments,
                  char* const* environment);
@@ -42,10 +43,14 @@ struct CommandFunctions {
     void (*end)();
 };
 
-// How signals that an image's timer or message queue causes come to that image.
+// How signals that an image's timers and requests cause come to that image.
 struct SignalFunctions {
-    // Changes an event with SIGEV_SIGNAL, of a timer or not. False, and errno: it can't be.
-    bool (*aim)(sigevent* event, bool of_timer);
+    // Changes a timer's event with SIGEV_SIGNAL. False, and errno: it can't be.
+    bool (*aim)(sigevent* event);
+    // The calling thread's image, by a number of the host's, which send() understands in any
+    // thread. False: signals of the process are the image's.
+    bool (*receiver)(std::uint32_t& number);
+    void (*send)(std::uint32_t number, const siginfo_t& information);
     // A timer with such an event has been made, or (null) not; a timer is deleted.
     void (*made)(const sigevent& event, const timer_t* timer);
     void (*deleted)(timer_t timer);
@@ -93,7 +98,7 @@ int warren_image_close_stream(std::FILE* stream);
 // Tells the host of commands that programs of images start. `needs_fork`: whether the
 // calling thread's image can start one by fork and exec only; `prepare`: in the child, before it
 // executes the command, maybe in its parent's memory.
-void warren_image_watch_exec(bool (*needs_fork)(), void (*prepare)());
+void warren_image_watch_exec(void (*prepare)());
 void warren_image_aim_signals_by(const warren::image::SignalFunctions* functions);
 void warren_image_run_commands_by(const warren::image::CommandFunctions* functions);
 // From now on the loader keeps a descriptor of each file that it has read: keep(descriptor, true)

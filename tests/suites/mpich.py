@@ -84,7 +84,7 @@ class Run:
         words = shlex.split(re.sub(r"^@[^@]*@", "", line), comments=True)
         self.program, self.ranks = words[0], int(words[1])
         self.arguments, self.environment = [], {}
-        self.seconds, self.must_fail, self.may_fail, self.needs_mpich = 600, False, False, False
+        self.seconds, self.must_fail, self.may_fail, self.needs_mpich = 180, False, False, False
         for word in words[2:]:
             key, _, value = word.partition("=")
             if key == "arg":

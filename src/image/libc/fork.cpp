@@ -40,11 +40,7 @@ bool may_exec(const char* path) {
     return false;
 }
 
-struct ExecWatch {
-    bool (*needs_fork)() = nullptr;
-    void (*prepare)() = nullptr;
-};
-ExecWatch exec_watch;
+void (*before_exec)() = nullptr;
 
 CommandFunctions commands{.set_mask = ::pthread_sigmask,
                           .spawn = ::posix_spawn,
@@ -61,8 +57,8 @@ struct ShellSignals {
 };
 
 void prepare_exec() {
-    if (exec_watch.prepare != nullptr) {
-        exec_watch.prepare();
+    if (before_exec != nullptr) {
+        before_exec();
     }
 }
 
@@ -111,13 +107,6 @@ ChildStreams own_streams() {
 pid_t start_shell(const char* command, const ChildStreams& streams,
                   const ShellSignals& signals = {}) {
     const char* const arguments[] = {"sh", "-c", command, nullptr};
-    if (exec_watch.needs_fork != nullptr && exec_watch.needs_fork()) {
-        const pid_t child = commands.fork();
-        if (child == 0) {
-            become_shell(arguments, environment(), streams, signals);
-        }
-        return child;
-    }
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
     short flags = 0;
@@ -143,6 +132,13 @@ pid_t start_shell(const char* command, const ChildStreams& streams,
                                      const_cast<char* const*>(arguments), environment());
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
+    if (error == ECANCELED) {
+        child = commands.fork();
+        if (child == 0) {
+            become_shell(arguments, environment(), streams, signals);
+        }
+        return child;
+    }
     if (error != 0) {
         errno = error;
         return -1;
@@ -280,6 +276,15 @@ int daemon(int, int) {
     return -1;
 }
 
+// The kernel's descriptor would tell of signals of the kernel thread that reads it, not of what a
+// rank has pending, and so wait for ever.
+int signalfd(int, const sigset_t*, int) {
+    libc::warnx("signalfd is refused: signals of the process belong to other programs too; use "
+                "sigwaitinfo");
+    errno = ENOTSUP;
+    return -1;
+}
+
 int register_atfork(void (*prepare)(), void (*parent)(), void (*child)(), void* module) {
     if (Image* image = current_image()) {
         image->fork_handlers().add({prepare, parent, child, module});
@@ -355,8 +360,8 @@ int pclose(std::FILE* stream) {
     return wait_for(child);
 }
 
-void watch_exec(bool (*needs_fork)(), void (*prepare)()) {
-    exec_watch = {.needs_fork = needs_fork, .prepare = prepare};
+void watch_exec(void (*prepare)()) {
+    before_exec = prepare;
 }
 
 void run_commands_by(const CommandFunctions& functions) {

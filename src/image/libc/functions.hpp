@@ -354,13 +354,14 @@ locale_t duplocale(locale_t given);
 pid_t fork();
 int forkpty(int* master, char* name, const termios* attributes, const winsize* size);
 int daemon(int keeps_directory, int keeps_streams);
+int signalfd(int descriptor, const sigset_t* set, int flags);
 int register_atfork(void (*prepare)(), void (*parent)(), void (*child)(), void* module);
 int pthread_atfork(void (*prepare)(), void (*parent)(), void (*child)());
 int system(const char* command);
 std::FILE* popen(const char* command, const char* mode);
 int pclose(std::FILE* stream);
 // Tells the host of commands (image/host_interface.hpp); once, before there are images.
-void watch_exec(bool (*needs_fork)(), void (*prepare)());
+void watch_exec(void (*prepare)());
 void run_commands_by(const CommandFunctions& functions); // image/host_interface.hpp
 // execve of a path of the program's, after what the host has to do. Allocates nothing.
 int execute(const char* path, char* const* arguments, char* const* environment);

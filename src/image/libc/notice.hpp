@@ -6,8 +6,10 @@
 // queue is any thread's.
 #pragma once
 
+#include <aio.h>
 #include <condition_variable>
 #include <csignal>
+#include <cstdint>
 #include <deque>
 #include <mutex>
 
@@ -29,5 +31,25 @@ struct NoticeQueue {
     std::deque<Notice> waiting;
     bool ended = false;
 };
+
+namespace libc {
+
+// Whose the signal of an event is, known by the thread that asks for it.
+struct EventReceiver {
+    EventReceiver();
+    bool has_number = false;
+    std::uint32_t number = 0; // the host's
+};
+
+// Tells an image as it has asked: by a signal to it, or a call in a thread of its own.
+void notify(Image& image, const EventReceiver& receiver, const sigevent& event, int code);
+// Starts a thread that belongs to no image and has the calling thread's descriptors. An errno.
+int begin_detached(void* (*function)(void*), void* argument);
+
+// The C library's asynchronous operations; its threads call the image's functions.
+int begin_by_library(aiocb* request, int (*begin_operation)(aiocb*));
+int begin_all_by_library(int mode, aiocb* const* requests, int count, const sigevent* event);
+
+} // namespace libc
 
 } // namespace warren::image

@@ -17,9 +17,11 @@ struct C11Start {
     void* argument;
 };
 
+// No object with a destructor may live here while the function runs: thrd_exit unwinds this, and
+// the unwinder of the library knows no images.
 void* run_c11(void* given) {
-    const std::unique_ptr<C11Start> start(static_cast<C11Start*>(given));
-    const C11Start copy = *start;
+    const C11Start copy = *static_cast<C11Start*>(given);
+    delete static_cast<C11Start*>(given);
     const auto result = static_cast<std::intptr_t>(copy.function(copy.argument));
     return reinterpret_cast<void*>(result); // where thrd_join looks for it
 }
@@ -41,11 +43,21 @@ int thrd_create(thrd_t* made, thrd_start_t start, void* argument) {
     return thrd_success;
 }
 
+namespace {
+
+// Whether the caller is the first thread of the program, or of a child of its fork.
+bool is_first_thread(Image& image) {
+    const Thread* first = image.running().first_thread;
+    return image.running().process == getpid() ? thread_head().thread == first
+                                               : first != nullptr && gettid() == getpid();
+}
+
+} // namespace
+
 // The first thread of a program may end before others: the program ends with the last.
 void pthread_exit(void* result) {
     Image& image = *current_image();
-    if (thread_head().thread != image.running().first_thread ||
-        image.running().process != getpid()) {
+    if (!is_first_thread(image)) {
         ::pthread_exit(result);
     }
     run_thread_destructors(*thread_head().thread);

@@ -328,7 +328,7 @@ char* ttyname(int descriptor) {
 }
 
 char* ptsname(int descriptor) {
-    auto& text = results().terminal;
+    auto& text = results().other_end;
     return ::ptsname_r(descriptor, text.data(), text.size()) == 0 ? text.data() : nullptr;
 }
 

@@ -55,7 +55,8 @@ struct Results {
                DatabaseList<protoent>, DatabaseList<netent>, DatabaseList<hostent>,
                DatabaseList<rpcent>>
         lists;
-    std::array<char, 4096> terminal{}; // ttyname, ptsname
+    std::array<char, 4096> terminal{}; // ttyname
+    std::array<char, 64> other_end{};  // ptsname
     std::array<char, 256> login{};
     std::array<char, L_tmpnam> file_name{};
     std::array<char, 32> card_text{}; // ether_ntoa

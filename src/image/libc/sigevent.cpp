@@ -2,24 +2,16 @@
 // A thread of the C library's calls run_notice, which makes it the image's, instead of the
 // program's function.
 #include <aio.h>
-#include <algorithm>
 #include <cerrno>
-#include <chrono>
-#include <condition_variable>
 #include <csignal>
 #include <ctime>
-#include <fcntl.h>
-#include <map>
 #include <memory>
 #include <mqueue.h>
 #include <mutex>
 #include <netdb.h>
-#include <span>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <vector>
 
 #include "base/blocked_signals.hpp"
 #include "image/host.hpp"
@@ -98,12 +90,14 @@ void run_notice(sigval value) {
     }
 }
 
+// No object with a destructor may live here meanwhile: pthread_exit unwinds this, and the unwinder
+// of the library knows no images.
 void* call_in_thread(void* given) {
-    const std::unique_ptr<Notice> notice(static_cast<Notice*>(given));
     sigset_t none;
     sigemptyset(&none);
     pthread_sigmask(SIG_SETMASK, &none, nullptr);
-    const Notice copy = *notice;
+    const Notice copy = *static_cast<Notice*>(given);
+    delete static_cast<Notice*>(given);
     call(copy);
     return nullptr;
 }
@@ -201,21 +195,35 @@ int begin(aiocb* request, Begin begin_operation) {
 
 SignalFunctions signal_functions{};
 
-// Has the signal of an event come to the calling thread's image. Without a host it comes to the
-// first thread, if it is a timer's.
-bool aim(sigevent& event, bool of_timer) {
+// Has the signal of a timer come to the calling thread's image, without a host to its first thread.
+bool aim(sigevent& event) {
     Image* image = current_image();
     if (event.sigev_notify != SIGEV_SIGNAL || image == nullptr) {
         return true;
     }
     if (signal_functions.aim != nullptr) {
-        return signal_functions.aim(&event, of_timer);
+        return signal_functions.aim(&event);
     }
-    if (of_timer && image->running().kernel_thread != 0 && image->running().process == getpid()) {
+    if (image->running().kernel_thread != 0 && image->running().process == getpid()) {
         event.sigev_notify = SIGEV_THREAD_ID; // else another image's thread may get the signal
         event._sigev_un._tid = image->running().kernel_thread;
     }
     return true;
+}
+
+siginfo_t signal_of_event(const sigevent& event, int code) {
+    siginfo_t information{};
+    information.si_signo = event.sigev_signo;
+    information.si_code = code;
+    information.si_pid = getpid();
+    information.si_uid = getuid();
+    information.si_value = event.sigev_value;
+    return information;
+}
+
+// False: the process is the image's, or nobody knows better.
+bool find_receiver(std::uint32_t& receiver) {
+    return signal_functions.send != nullptr && signal_functions.receiver(receiver);
 }
 
 // Begins an asynchronous operation that takes its event as an argument.
@@ -238,161 +246,43 @@ bool own_descriptors() {
     return image != nullptr && has_own_descriptors(*image);
 }
 
-// By a signal to the image's first thread, or a call in a thread of the image's.
-void notify(Image& image, const sigevent& event, int code) {
-    if (event.sigev_notify == SIGEV_SIGNAL) {
-        siginfo_t information{};
-        information.si_signo = event.sigev_signo;
-        information.si_code = code;
-        information.si_pid = getpid();
-        information.si_uid = getuid();
-        information.si_value = event.sigev_value;
-        syscall(SYS_rt_tgsigqueueinfo, getpid(), image.running().kernel_thread, event.sigev_signo,
-                &information);
-    } else if (event.sigev_notify == SIGEV_THREAD) {
-        call_in_new_thread(
-            {&image, event.sigev_notify_function, event.sigev_value, nullptr, false});
-    }
-}
+// ---- Signals that the C library or the kernel would send to the process, whose ranks' signals of
+// one number it would merge: a thread sends them to the rank that asked.
 
-// ---- Asynchronous operations of images that have descriptors of their own, which the C library's
-// threads don't have. Those on files are done at once, others by a thread of their own.
-
-// Operations under way, and who waits for one.
-struct Operations {
-    std::mutex lock;
-    std::condition_variable changed;
-    std::map<const aiocb*, const Image*>
-        under_way; // other images have descriptors of these numbers
+struct SentByThread {
+    std::uint32_t receiver;
+    siginfo_t information;
 };
 
-Operations& operations() {
-    static Operations& only = *new Operations;
-    return only;
+void send_signal(sigval given) {
+    auto* sent = static_cast<SentByThread*>(given.sival_ptr);
+    signal_functions.send(sent->receiver, sent->information);
+    delete sent;
 }
 
-struct Operation {
-    Image* image;
-    aiocb* request;
-    bool reads;
-};
-
-void complete(Image& image, aiocb* request, ssize_t result) {
-    const sigevent event = request->aio_sigevent; // the program may have another use for it then
-    {
-        const std::lock_guard guard(operations().lock);
-        request->__return_value = result;
-        __atomic_store_n(&request->__error_code, result < 0 ? errno : 0, __ATOMIC_RELEASE);
-        operations().under_way.erase(request);
-    }
-    operations().changed.notify_all();
-    notify(image, event, SI_ASYNCIO);
-}
-
-ssize_t transfer(const aiocb& request, bool reads) {
-    void* data = const_cast<void*>(request.aio_buf);
-    const int file = request.aio_fildes;
-    const ssize_t moved = reads ? ::pread(file, data, request.aio_nbytes, request.aio_offset)
-                                : ::pwrite(file, data, request.aio_nbytes, request.aio_offset);
-    if (moved >= 0 || errno != ESPIPE) {
-        return moved;
-    }
-    return reads ? ::read(file, data, request.aio_nbytes) : ::write(file, data, request.aio_nbytes);
-}
-
-void* operate(void* given) {
-    const std::unique_ptr<Operation> operation(static_cast<Operation*>(given));
-    const ssize_t result = transfer(*operation->request, operation->reads);
-    complete(*operation->image, operation->request, result);
-    return nullptr;
-}
-
-int begin_own(aiocb* request, bool reads) {
-    struct stat status {};
-    Image& image = *current_image();
-    if (::fstat(request->aio_fildes, &status) != 0 || S_ISREG(status.st_mode) ||
-        S_ISBLK(status.st_mode)) {
-        complete(image, request, transfer(*request, reads));
-        return 0;
-    }
-    auto operation = std::make_unique<Operation>(Operation{&image, request, reads});
-    {
-        const std::lock_guard guard(operations().lock);
-        request->__error_code = EINPROGRESS;
-        operations().under_way[request] = &image;
-    }
-    if (start_detached(operate, operation.get()) != 0) {
-        const std::lock_guard guard(operations().lock);
-        operations().under_way.erase(request);
-        request->__error_code = errno = EAGAIN;
-        return -1;
-    }
-    static_cast<void>(operation.release()); // operate has it
-    return 0;
-}
-
-// Under the lock.
-bool is_under_way(const aiocb* request) {
-    return request != nullptr && operations().under_way.contains(request);
-}
-
-void wait_for_all(std::span<aiocb* const> requests) {
-    std::unique_lock guard(operations().lock);
-    operations().changed.wait(
-        guard, [&] { return std::none_of(requests.begin(), requests.end(), is_under_way); });
-}
-
-// The notice that is sent when all operations of a list are done.
-struct Batch {
-    Image* image;
-    std::vector<aiocb*> requests;
-    sigevent event;
-};
-
-void* tell_of_batch(void* given) {
-    const std::unique_ptr<Batch> batch(static_cast<Batch*>(given));
-    wait_for_all(batch->requests);
-    notify(*batch->image, batch->event, SI_ASYNCIO);
-    return nullptr;
-}
-
-int synchronise_at_once(aiocb* request, int operation) {
-    if (operation != O_SYNC && operation != O_DSYNC) {
-        errno = EINVAL;
-        return -1;
-    }
-    complete(*current_image(), request,
-             operation == O_SYNC ? ::fsync(request->aio_fildes) : ::fdatasync(request->aio_fildes));
-    return 0;
-}
-
-int begin_all_own(int mode, std::span<aiocb* const> requests, const sigevent* event) {
-    if (mode != LIO_WAIT && mode != LIO_NOWAIT) {
-        errno = EINVAL;
-        return -1;
-    }
-    auto batch = std::make_unique<Batch>(Batch{current_image(), {}, {}});
-    bool failed = false;
-    for (aiocb* request : requests) {
-        const int operation = request != nullptr ? request->aio_lio_opcode : LIO_NOP;
-        if (operation != LIO_NOP) {
-            failed |= begin_own(request, operation == LIO_READ) != 0;
-            batch->requests.push_back(request);
+// The event as one that asks for such a thread; the same event if it asks for no signal, or if the
+// process is the image's.
+class ByThread {
+  public:
+    ByThread(const sigevent& event, int code) : event_(event) {
+        std::uint32_t receiver = 0;
+        if (event.sigev_notify == SIGEV_SIGNAL && find_receiver(receiver)) {
+            sent_ = std::make_unique<SentByThread>(
+                SentByThread{receiver, signal_of_event(event, code)});
+            event_.sigev_notify = SIGEV_THREAD;
+            event_.sigev_notify_function = send_signal;
+            event_.sigev_notify_attributes = nullptr;
+            event_.sigev_value.sival_ptr = sent_.get();
         }
     }
-    if (mode == LIO_WAIT) {
-        wait_for_all(batch->requests);
-        failed |= std::any_of(batch->requests.begin(), batch->requests.end(),
-                              [](const aiocb* request) { return request->__error_code != 0; });
-    } else if (event != nullptr && event->sigev_notify != SIGEV_NONE) {
-        batch->event = *event;
-        if (start_detached(tell_of_batch, batch.get()) == 0) {
-            static_cast<void>(batch.release()); // tell_of_batch has it
-        }
-    }
-    errno = failed ? EIO : errno;
-    return failed ? -1 : 0;
-}
+    sigevent& event() { return event_; }
+    // The operation has begun: the thread deletes the rest.
+    void begun() { static_cast<void>(sent_.release()); }
+
+  private:
+    sigevent event_;
+    std::unique_ptr<SentByThread> sent_;
+};
 
 // ---- Messages for which a thread is asked. The kernel tells of one by a socket, and the C
 // library's thread that reads it has no descriptors of the image's.
@@ -454,7 +344,7 @@ int timer_create(clockid_t clock, sigevent* event, timer_t* timer) {
         copy = *event;
     }
     std::unique_ptr<Notice> notice = redirect(&copy, nullptr, true);
-    if (!aim(copy, true)) {
+    if (!aim(copy)) {
         return -1;
     }
     const int result = ::timer_create(clock, &copy, timer);
@@ -502,6 +392,29 @@ void delete_timers(LibcState& state) {
     }
 }
 
+EventReceiver::EventReceiver() {
+    has_number = find_receiver(number);
+}
+
+void notify(Image& image, const EventReceiver& receiver, const sigevent& event, int code) {
+    if (event.sigev_notify == SIGEV_THREAD) {
+        call_in_new_thread(
+            {&image, event.sigev_notify_function, event.sigev_value, nullptr, false});
+    } else if (event.sigev_notify == SIGEV_SIGNAL) {
+        const siginfo_t information = signal_of_event(event, code);
+        if (receiver.has_number) {
+            signal_functions.send(receiver.number, information);
+        } else {
+            syscall(SYS_rt_tgsigqueueinfo, getpid(), image.running().kernel_thread,
+                    event.sigev_signo, &information);
+        }
+    }
+}
+
+int begin_detached(void* (*function)(void*), void* argument) {
+    return start_detached(function, argument);
+}
+
 void aim_signals_by(const SignalFunctions& functions) {
     signal_functions = functions;
 }
@@ -514,25 +427,11 @@ void unlock_notices() {
     notices_lock().unlock();
 }
 
-int aio_read(aiocb* request) {
-    return own_descriptors() ? begin_own(request, true)
-                             : begin(request, [&] { return ::aio_read(request); });
+int begin_by_library(aiocb* request, int (*begin_operation)(aiocb*)) {
+    return begin(request, [&] { return begin_operation(request); });
 }
 
-int aio_write(aiocb* request) {
-    return own_descriptors() ? begin_own(request, false)
-                             : begin(request, [&] { return ::aio_write(request); });
-}
-
-int aio_fsync(int operation, aiocb* request) {
-    return own_descriptors() ? synchronise_at_once(request, operation)
-                             : begin(request, [&] { return ::aio_fsync(operation, request); });
-}
-
-int lio_listio(int mode, aiocb* const* requests, int count, sigevent* event) {
-    if (own_descriptors()) {
-        return begin_all_own(mode, {requests, static_cast<std::size_t>(count)}, event);
-    }
+int begin_all_by_library(int mode, aiocb* const* requests, int count, const sigevent* event) {
     for (int i = 0; i < count; ++i) {
         if (requests[i] != nullptr && requests[i]->aio_lio_opcode != LIO_NOP) {
             sigevent* own = &requests[i]->aio_sigevent;
@@ -543,55 +442,34 @@ int lio_listio(int mode, aiocb* const* requests, int count, sigevent* event) {
         event, [&](sigevent* copy) { return ::lio_listio(mode, requests, count, copy); });
 }
 
-int aio_suspend(const aiocb* const* requests, int count, const timespec* timeout) {
-    if (!own_descriptors()) {
-        return ::aio_suspend(requests, count, timeout);
-    }
-    const std::span all(requests, static_cast<std::size_t>(std::max(count, 0)));
-    const auto one_is_done = [&] {
-        return std::any_of(all.begin(), all.end(), [](const aiocb* request) {
-            return request != nullptr && !is_under_way(request);
-        });
-    };
-    std::unique_lock guard(operations().lock);
-    if (timeout == nullptr) {
-        operations().changed.wait(guard, one_is_done);
-        return 0;
-    }
-    const auto longest =
-        std::chrono::seconds(timeout->tv_sec) + std::chrono::nanoseconds(timeout->tv_nsec);
-    if (operations().changed.wait_for(guard, longest, one_is_done)) {
-        return 0;
-    }
-    errno = EAGAIN;
-    return -1;
-}
-
-int aio_cancel(int file, aiocb* request) {
-    if (!own_descriptors()) {
-        return ::aio_cancel(file, request);
-    }
-    const std::lock_guard guard(operations().lock);
-    const auto& all = operations().under_way;
-    const bool any = std::any_of(all.begin(), all.end(), [&](const auto& one) {
-        return request != nullptr ? one.first == request
-                                  : one.first->aio_fildes == file && one.second == current_image();
-    });
-    return any ? AIO_NOTCANCELED : AIO_ALLDONE;
-}
-
 int mq_notify(mqd_t queue, const sigevent* event) {
-    if (event != nullptr && event->sigev_notify == SIGEV_THREAD && own_descriptors()) {
-        return notify_by_thread(queue, *event);
+    if (event == nullptr) {
+        return ::mq_notify(queue, nullptr);
     }
-    return begin_with_copy(event, [&](sigevent* copy) {
-        return copy != nullptr && !aim(*copy, false) ? -1 : ::mq_notify(queue, copy);
-    });
+    ByThread by_thread(*event, SI_MESGQ);
+    const sigevent& its = by_thread.event();
+    const int result =
+        its.sigev_notify == SIGEV_THREAD && own_descriptors()
+            ? notify_by_thread(queue, its)
+            : begin_with_copy(&its, [&](sigevent* copy) { return ::mq_notify(queue, copy); });
+    if (result == 0) {
+        by_thread.begun();
+    }
+    return result;
 }
 
 int getaddrinfo_a(int mode, gaicb** requests, int count, sigevent* event) {
-    return begin_with_copy(
-        event, [&](sigevent* copy) { return ::getaddrinfo_a(mode, requests, count, copy); });
+    if (event == nullptr || mode != GAI_NOWAIT) {
+        return ::getaddrinfo_a(mode, requests, count, event);
+    }
+    ByThread by_thread(*event, SI_ASYNCNL);
+    const int result = begin_with_copy(&by_thread.event(), [&](sigevent* copy) {
+        return ::getaddrinfo_a(mode, requests, count, copy);
+    });
+    if (result == 0) {
+        by_thread.begun();
+    }
+    return result;
 }
 
 } // namespace warren::image::libc

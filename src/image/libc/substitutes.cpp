@@ -417,6 +417,7 @@ const Substitute substitutes[] = {
     {"setservent", erase(libc::setservent)},
     {"setspent", erase(libc::setspent)},
     {"setstate", erase(libc::setstate)},
+    {"signalfd", erase(libc::signalfd)},
     {"sleep", erase(libc::sleep)},
     {"srand", erase(libc::srand)},
     {"srand48", erase(libc::srand48)},

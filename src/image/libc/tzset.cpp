@@ -125,8 +125,10 @@ char* ctime_r(const std::time_t* time, char* text) {
     return ::ctime_r(time, text);
 }
 
+// Programs read the results of both functions.
 char* ctime(const std::time_t* time) {
-    return libc::ctime_r(time, LibcState::current().time_text.data());
+    const std::tm* local = libc::localtime(time);
+    return local != nullptr ? libc::asctime(local) : nullptr;
 }
 
 std::size_t strftime(char* text, std::size_t bytes, const char* format, const std::tm* time) {

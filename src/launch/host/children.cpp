@@ -129,6 +129,7 @@ void wait_for_handlers(const Children& own) {
 void remove(Children& own, pid_t pid, int code, int status) {
     if (HeldChildren(own).remove(pid)) {
         wait_for_handlers(own);
+        act_in_interrupted_fibre(); // or the fibre has kept it
         return;
     }
     siginfo_t information{};

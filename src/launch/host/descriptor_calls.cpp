@@ -89,6 +89,14 @@ ssize_t pread_chk(int descriptor, void* data, std::size_t bytes, off_t offset, s
     return pread(real_descriptor(descriptor), data, bytes, offset);
 }
 
+// The result is the caller's, as each fibre has thread-local variables of its own.
+char* name_terminal(int descriptor) {
+    thread_local std::array<char, TTY_NAME_MAX> name{};
+    const int error = ttyname_r(real_descriptor(descriptor), name.data(), name.size());
+    errno = error != 0 ? error : errno;
+    return error == 0 ? name.data() : nullptr;
+}
+
 int ttyname_chk(int descriptor, char* name, std::size_t bytes, std::size_t room) {
     check_room(bytes, room);
     return ttyname_r(real_descriptor(descriptor), name, bytes);
@@ -406,7 +414,7 @@ const warren_image_binding descriptor_calls[] = {
     {"fpathconf", one_of<::fpathconf>()},
     {"ioctl", erase(control_device)},
     {"isatty", one_of<::isatty>()},
-    {"ttyname", one_of<::ttyname>()},
+    {"ttyname", erase(name_terminal)},
     {"ttyname_r", one_of<::ttyname_r>()},
     {"__ttyname_r_chk", erase(ttyname_chk)},
     {"tcgetattr", one_of<::tcgetattr>()},

@@ -99,6 +99,7 @@ bool is_for_all(const siginfo_t& information) {
     case SI_TIMER:
     case SI_ASYNCIO:
     case SI_MESGQ:
+    case SI_ASYNCNL:
         return false;
     case SI_USER:
     case SI_QUEUE:
@@ -158,13 +159,27 @@ bool pass_to_worker(std::uint32_t rank, const siginfo_t& information) {
                                    : pass_to_fibre(rank, information);
 }
 
+// The rank's handler runs in its fibre: at once if the signal has interrupted that, else when it
+// goes on. In a thread that the program has made it runs there.
+void give_to_fibre(std::uint32_t rank, std::uint32_t running, siginfo_t* information, void* context,
+                   bool own) {
+    const bool is_interrupted =
+        rank == running && !(warren_fibre_is_one() && warren_fibre_is_switching());
+    if (is_interrupted || !is_handler(actions().of(rank, information->si_signo))) {
+        deliver(rank, information->si_signo, information, context, own, rank == running);
+    } else {
+        keep_for_fibre(rank, *information);
+    }
+}
+
 // The parent gets the signal of a child; `running`: the calling thread's rank.
 void give_to_parent(std::uint32_t rank, std::uint32_t running, siginfo_t* information,
                     void* context) {
     if (state().fibres) {
-        if (is_only_for_thread(rank, running, SIGCHLD) ||
-            (!hold_back(rank, *information) && !pass_to_fibre(rank, *information))) {
-            deliver(rank, SIGCHLD, information, context, true, rank == running);
+        if (is_only_for_thread(rank, running, SIGCHLD)) {
+            deliver(rank, SIGCHLD, information, context, true, true);
+        } else if (!hold_back(rank, *information) && !pass_to_fibre(rank, *information)) {
+            give_to_fibre(rank, running, information, context, true);
         }
     } else if (rank == running) {
         deliver(rank, SIGCHLD, information, context, true, true);
@@ -196,7 +211,9 @@ void dispatch_ends(std::uint32_t running, siginfo_t* information, void* context)
         there.si_pid == information->si_pid) { // a child of a thread that is no fibre
         const std::uint32_t rank =
             state().fibres ? receiver_among_fibres(running, SIGCHLD) : running;
-        if (rank != no_rank && !hold_back(rank, *information)) {
+        if (rank != no_rank && state().fibres && !hold_back(rank, *information)) {
+            give_to_fibre(rank, running, information, context, false);
+        } else if (rank != no_rank && !state().fibres) {
             deliver(rank, SIGCHLD, information, context, false, rank == running);
         }
     }
@@ -268,7 +285,7 @@ void dispatch_to_fibre(int number, siginfo_t* information, void* context, Passed
     }
     if (rank != no_rank && !hold_back(rank, *information) &&
         !(passed == Passed::none && rank != running && pass_to_worker(rank, *information))) {
-        deliver(rank, number, information, context, own, rank == running);
+        give_to_fibre(rank, running, information, context, own);
         act_on_held_back(number);
     }
 }
@@ -299,6 +316,11 @@ void dispatch(int number, siginfo_t* information, void* context) {
     const int error = errno;
     const Passed passed = take_passed(*information);
     if (passed == Passed::to_wake) {
+        return;
+    }
+    if (passed == Passed::to_look) {
+        act_on_held_back(number);
+        errno = error;
         return;
     }
     if (passed == Passed::to_rank) {
@@ -348,16 +370,13 @@ bool deliver_by_caller(std::uint32_t rank, siginfo_t& information) {
     return deliver(rank, information.si_signo, &information, &context, true, false);
 }
 
-// A fibre that is ready runs soon. One that waits for a message or a lock can't be told.
 bool offer_to_fibre(std::uint32_t rank, siginfo_t& information) {
-    constexpr int looks = 20;
-    constexpr timespec pause{.tv_sec = 0, .tv_nsec = 100'000};
     bool has_room = true;
-    for (int look = 0; look < looks; ++look) {
-        if (hold_back(rank, information, false, &has_room) || pass_to_worker(rank, information)) {
-            return has_room;
-        }
-        nanosleep(&pause, nullptr);
+    if (hold_back(rank, information, false, &has_room) || pass_to_worker(rank, information)) {
+        return has_room;
+    }
+    if (is_handler(actions().of(rank, information.si_signo))) {
+        return keep_for_fibre(rank, information);
     }
     deliver_by_caller(rank, information);
     return true;

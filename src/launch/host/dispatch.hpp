@@ -21,8 +21,8 @@ bool is_ignored_by_default(int number);
 bool deliver_by_caller(std::uint32_t rank, siginfo_t& information);
 // Acts on a signal for the calling rank now, unless it has it blocked.
 void act_on_signal(std::uint32_t rank, siginfo_t& information);
-// A signal for this rank that is a fibre: it gets it when it waits or has it blocked, else its
-// handler runs, at once. False, and errno: too many are queued.
+// A signal for this rank that is a fibre: its handler runs in the fibre itself. False, and errno:
+// too many are queued.
 bool offer_to_fibre(std::uint32_t rank, siginfo_t& information);
 // The signal comes to a rank of any kind. False, and errno: too many are queued.
 bool send_to_rank(std::uint32_t rank, siginfo_t& information);

@@ -208,6 +208,35 @@ int list_pending(sigset_t* set) {
     return 0;
 }
 
+// The kernel's stack of signals stays the launcher's, which is the worker's: fibres on it share it,
+// and a program may free its own. Handlers run on the launcher's.
+int set_signal_stack(const stack_t* wanted, stack_t* former) {
+    RankSignals* signals = signals_of_caller();
+    if (signals == nullptr) {
+        return sigaltstack(wanted, former);
+    }
+    constexpr auto auto_disarm = static_cast<int>(1U << 31);
+    const int flags = wanted != nullptr ? wanted->ss_flags & ~auto_disarm : 0;
+    const bool enables = wanted != nullptr && flags != SS_DISABLE;
+    if (flags != 0 && flags != SS_DISABLE && flags != SS_ONSTACK) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (enables && wanted->ss_size < static_cast<std::size_t>(sysconf(_SC_MINSIGSTKSZ))) {
+        errno = ENOMEM;
+        return -1;
+    }
+    const stack_t before = signals->stack;
+    if (wanted != nullptr) {
+        signals->stack = enables ? *wanted : stack_t{};
+    }
+    if (former != nullptr) {
+        *former = before;
+        former->ss_flags = before.ss_size == 0 ? SS_DISABLE : 0;
+    }
+    return 0;
+}
+
 // A thread blocks what the fibre blocks that makes it.
 template <typename Make>
 int make_thread(Make make) {
@@ -233,15 +262,22 @@ int make_c_thread(thrd_t* made, thrd_start_t start, void* argument) {
     return make_thread([&] { return warren_image_start_c_thread(made, start, argument); });
 }
 
-// `waits`: the fibre has to be told, also in this thread, which waits in the kernel.
-bool keep(RankSignals& signals, const siginfo_t& information, Mask in_kernel, bool& has_room,
-          bool& waits, pid_t& calling) {
+// How a fibre gets to know of a signal that has been kept.
+struct Kept {
+    bool has_room = true;
+    bool waits = false; // it has to be told
+    pid_t calling = 0;  // also this thread, which waits in the kernel
+};
+
+// `always`: also if the rank neither blocks the signal nor waits.
+bool keep(RankSignals& signals, const siginfo_t& information, Mask in_kernel, bool always,
+          Kept& kept) {
     const int number = information.si_signo;
     const Held held(signals);
     // If the rank waits, another thread raises what ends a process, and is to go no further.
     const bool waiting = signals.waits && !is_crash_signal(number);
     const bool is_blocked = ((signals.blocked | in_kernel) & bit(number)) != 0;
-    if (!is_blocked && !waiting) {
+    if (!is_blocked && !waiting && !always) {
         return false;
     }
     const bool is_for_fibre = !is_blocked || is_crash_signal(number) ||
@@ -250,11 +286,20 @@ bool keep(RankSignals& signals, const siginfo_t& information, Mask in_kernel, bo
     if (!is_for_fibre && offer_to_threads(signals, information)) {
         return true;
     }
-    has_room = put_in_queue(signals, information);
+    kept.has_room = put_in_queue(signals, information);
     signals.arrived.fetch_add(1, std::memory_order_seq_cst);
-    waits = waiting;
-    calling = waits ? signals.calling : 0;
+    kept.waits = waiting;
+    kept.calling = waiting ? signals.calling : 0;
     return true;
+}
+
+void tell(RankSignals& signals, const siginfo_t& information, const Kept& kept) {
+    if (kept.waits) {
+        warren_fibre_tell(signals.arrived);
+    }
+    if (kept.calling != 0 && kept.calling != own_thread()) {
+        pass_on(kept.calling, Passed::to_wake, information);
+    }
 }
 
 } // namespace
@@ -408,28 +453,47 @@ bool hold_back(std::uint32_t rank, const siginfo_t& information, bool by_caller,
         return false;
     }
     const Mask in_kernel = by_caller && signals_of_caller() == signals ? blocked_in_kernel() : 0;
-    bool its_has_room = true;
-    bool waits = false;
-    pid_t calling = 0;
-    if (!keep(*signals, information, in_kernel, its_has_room, waits, calling)) {
+    Kept kept;
+    if (!keep(*signals, information, in_kernel, false, kept)) {
         return false;
     }
     if (has_room != nullptr) {
-        *has_room = its_has_room;
+        *has_room = kept.has_room;
     }
-    if (waits) {
-        warren_fibre_tell(signals->arrived);
-    }
-    if (calling != 0 && calling != own_thread()) {
-        pass_on(calling, Passed::to_wake, information);
-    }
+    tell(*signals, information, kept);
     return true;
+}
+
+bool keep_for_fibre(std::uint32_t rank, const siginfo_t& information) {
+    RankSignals& signals = *signals_of_rank(rank);
+    Kept kept;
+    keep(signals, information, 0, true, kept);
+    tell(signals, information, kept);
+    if (!kept.waits) {
+        if (const pid_t thread = warren_fibre_interrupt(rank)) {
+            pass_on(thread, Passed::to_look, information);
+        }
+    }
+    if (!kept.has_room) {
+        errno = EAGAIN;
+    }
+    return kept.has_room;
+}
+
+void act_in_interrupted_fibre() {
+    const int error = errno;
+    act_on_held_back(0);
+    errno = error;
 }
 
 void act_on_held_back(int number) {
     RankSignals* signals = signals_of_caller();
     if (signals == nullptr || signals->waits ||
         signals->pending.load(std::memory_order_relaxed) == 0) {
+        return;
+    }
+    if (warren_fibre_is_switching()) {
+        warren_fibre_interrupt(rank_of_thread());
         return;
     }
     sigset_t set;
@@ -466,6 +530,7 @@ std::span<const warren_image_binding> fibre_thread_bindings() {
     static const warren_image_binding bindings[] = {
         {"pthread_create", reinterpret_cast<void*>(&make_posix_thread)},
         {"thrd_create", reinterpret_cast<void*>(&make_c_thread)},
+        {"sigaltstack", reinterpret_cast<void*>(&set_signal_stack)},
     };
     return bindings;
 }

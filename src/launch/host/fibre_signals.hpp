@@ -30,6 +30,12 @@ void prepare_fibre_signals(std::uint32_t ranks, const SignalFunctions& functions
 // `has_room`: false and errno if too many are pending already.
 bool hold_back(std::uint32_t rank, const siginfo_t& information, bool by_caller = false,
                bool* has_room = nullptr);
+// Keeps a signal for which the rank has a handler: that runs in the rank's own fibre as soon as the
+// fibre goes on, where it sees its stack and its thread-local variables. False, and errno: too many
+// are pending.
+bool keep_for_fibre(std::uint32_t rank, const siginfo_t& information);
+// The calling fibre goes on: handlers of what has been kept for it run.
+void act_in_interrupted_fibre();
 // A handler has returned, of a signal that the kernel blocks until the dispatcher returns, too (0:
 // of none): the calling fibre acts on what has been held back meanwhile.
 void act_on_held_back(int number);

@@ -148,6 +148,26 @@ int spawn(pid_t* pid, const char* path, const posix_spawn_file_actions_t* action
     return spawn_by(&posix_spawn, pid, path, actions, attributes, arguments, environment);
 }
 
+// ECANCELED: the child has to be a fork that says itself what it ignores.
+int spawn_with_actions(pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions,
+                       const posix_spawnattr_t* attributes, char* const* arguments,
+                       char* const* environment) {
+    auto start = [&] {
+        return posix_spawn(pid, path, actions, attributes, arguments, environment);
+    };
+    int error = 0;
+    const bool started = command_signals().start(
+        [](void* given) { return (*static_cast<decltype(start)*>(given))(); }, &start, error);
+    return started ? error : ECANCELED;
+}
+
+// For a command of system() or popen().
+int spawn_command(pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions,
+                  const posix_spawnattr_t* attributes, char* const* arguments,
+                  char* const* environment) {
+    return spawn_by(&spawn_with_actions, pid, path, actions, attributes, arguments, environment);
+}
+
 int spawn_found(pid_t* pid, const char* name, const posix_spawn_file_actions_t* actions,
                 const posix_spawnattr_t* attributes, char* const* arguments,
                 char* const* environment) {
@@ -195,7 +215,7 @@ warren_launch_vfork:
 
 void prepare_making_children(bool are_fibres) {
     static const image::CommandFunctions commands{.set_mask = set_signal_mask,
-                                                  .spawn = spawn,
+                                                  .spawn = spawn_command,
                                                   .fork = make_child_for_exec,
                                                   .note = note_child_of_terminal,
                                                   .wait = wait_for_command,

@@ -472,6 +472,7 @@ void prepare_fibres(const HostPlan& plan, const sigset_t& signals) {
                 make_signal_stack();
                 pthread_sigmask(SIG_SETMASK, &signals_of_workers, nullptr);
             },
+        .interrupted = act_in_interrupted_fibre,
         .stuck = report_stuck,
         .blocked = plan.verbose ? explain_blocked : nullptr,
         .loads = loads,

@@ -15,7 +15,8 @@ enum class Passed : std::uint8_t {
     to_rank,   // it is for the thread's rank
     to_worker, // of the fibre whose handler is to run
     to_wake,   // only interrupts a call of the thread
-    to_fibre   // as to_worker, from this process: the sender's number is that of the fibre's rank
+    to_fibre,  // as to_worker, from this process: the sender's number is that of the fibre's rank
+    to_look    // one of its fibre's is among the fibre's own (fibre_signals.hpp)
 };
 
 // False, and errno: the thread has ended, or too many signals are queued (EAGAIN).

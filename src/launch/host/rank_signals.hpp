@@ -50,6 +50,7 @@ struct RankSignals {
     bool waits;   // so signals are its own fibre's to take
     bool waits_for_any;
     Mask blocked_before_wait;
+    stack_t stack; // for a fibre's handlers, as its program has set it; 0 bytes: none
     pid_t calling; // the thread in which the fibre waits in a call of the kernel; 0: it doesn't
     std::atomic<std::uint32_t> arrived; // counts those that came while it waited
     std::atomic<std::uint32_t> pending; // changes while it is held

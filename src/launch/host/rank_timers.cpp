@@ -16,6 +16,7 @@
 #include "base/blocked_signals.hpp"
 #include "image/host_interface.hpp"
 #include "launch/host/actions.hpp"
+#include "launch/host/dispatch.hpp"
 #include "launch/host/passed_signals.hpp"
 #include "launch/host/ranks.hpp"
 #include "launch/host/signal_owners.hpp"
@@ -92,11 +93,11 @@ void* route(void*) {
     }
 }
 
-// Has the signals of an event come to the owner's rank. The caller has signals blocked.
-void aim(sigevent& event, sigval tag, bool of_timer) {
+// Has the signals of a timer come to the owner's rank. The caller has signals blocked.
+void aim(sigevent& event, sigval tag) {
     event.sigev_value = tag;
     event.sigev_notify = SIGEV_SIGNAL;
-    if (of_timer && !rank_timers().fibres) {
+    if (!rank_timers().fibres) {
         event.sigev_notify = SIGEV_THREAD_ID;
         event.sigev_signo = signal_of_router;
         event._sigev_un._tid = rank_timers().router.load(std::memory_order_relaxed);
@@ -107,8 +108,7 @@ bool make_timer(RankTimer& timer) {
     sigevent event{};
     event.sigev_signo = SIGALRM;
     if (!timer.is_made) {
-        aim(event, tag_of_alarm(static_cast<std::uint32_t>(&timer - rank_timers().all.get())),
-            true);
+        aim(event, tag_of_alarm(static_cast<std::uint32_t>(&timer - rank_timers().all.get())));
         timer.is_made = timer_create(CLOCK_MONOTONIC, &event, &timer.number) == 0;
     }
     return timer.is_made;
@@ -179,23 +179,35 @@ bool is_of_rank(std::uint32_t rank) {
     return rank < rank_timers().ranks && getpid() == rank_timers().process;
 }
 
-bool aim_event(sigevent* event, bool of_timer) {
+bool aim_event(sigevent* event) {
     const std::uint32_t rank = rank_of_thread();
     if (!is_of_rank(rank)) {
         return true;
     }
-    if (of_timer && !Actions::has(event->sigev_signo)) {
+    if (!Actions::has(event->sigev_signo)) {
         errno = EINVAL;
         return false;
     }
     const BlockedSignals blocked;
     sigval tag{};
-    if (!make_owner(rank, *event, of_timer, tag)) {
+    if (!make_owner(rank, *event, tag)) {
         errno = EAGAIN;
         return false;
     }
-    aim(*event, tag, of_timer);
+    aim(*event, tag);
     return true;
+}
+
+bool find_receiver(std::uint32_t& number) {
+    number = rank_of_thread();
+    return is_of_rank(number);
+}
+
+void send_event(std::uint32_t rank, const siginfo_t& information) {
+    siginfo_t copy = information;
+    if (is_of_rank(rank) && Actions::has(information.si_signo)) {
+        send_to_rank(rank, copy);
+    }
 }
 
 void note_made(const sigevent& event, const timer_t* timer) {
@@ -224,8 +236,11 @@ void prepare_timers(std::uint32_t ranks, bool fibres) {
     rank_timers().ranks = ranks;
     rank_timers().all = std::make_unique<RankTimer[]>(ranks);
     prepare_owners(ranks);
-    static const image::SignalFunctions functions{
-        .aim = aim_event, .made = note_made, .deleted = note_deleted};
+    static const image::SignalFunctions functions{.aim = aim_event,
+                                                  .receiver = find_receiver,
+                                                  .send = send_event,
+                                                  .made = note_made,
+                                                  .deleted = note_deleted};
     warren_image_aim_signals_by(&functions);
 }
 

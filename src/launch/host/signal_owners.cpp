@@ -13,8 +13,6 @@ namespace warren::launch {
 
 namespace {
 
-enum class Kind : std::uint8_t { none, timer, queue };
-
 // No signal of the timer is on its way; or it has no owner any more.
 constexpr std::int64_t idle = -1;
 constexpr std::int64_t released = -2;
@@ -22,8 +20,7 @@ constexpr std::int64_t released = -2;
 struct Owner {
     std::atomic<std::uint32_t> rank{no_rank};
     std::atomic<std::uint32_t> generation{0}; // tells it from what it was before
-    std::atomic<Kind> kind{Kind::none};
-    std::atomic<int> number{0}; // of the signal
+    std::atomic<int> number{0};               // of the signal
     std::atomic<sigval> value{};
     std::atomic<timer_t> timer{nullptr};
     std::atomic<bool> has_timer{false};
@@ -91,13 +88,11 @@ bool is_current(const Owner& owner, sigval value) {
 }
 
 bool is_caused(const siginfo_t& information) {
-    return information.si_code == SI_TIMER || information.si_code == SI_MESGQ ||
-           information.si_code == SI_ASYNCIO;
+    return information.si_code == SI_TIMER;
 }
 
 void release(Owner& owner) {
     owner.has_timer.store(false, std::memory_order_relaxed);
-    owner.kind.store(Kind::none, std::memory_order_relaxed);
     owner.generation.fetch_add(1, std::memory_order_release);
     owner.rank.store(no_rank, std::memory_order_release);
 }
@@ -147,22 +142,6 @@ Owner* find_free(std::uint32_t& number) {
     return &owner_at(count);
 }
 
-// Under the lock. Null: there is none like this.
-Owner* find_queue(std::uint32_t rank, const sigevent& event, std::uint32_t& number) {
-    Owners& own = owners();
-    for (std::size_t index = 0; index < own.count.load(std::memory_order_relaxed); ++index) {
-        Owner& one = owner_at(index);
-        if (one.rank.load(std::memory_order_relaxed) == rank &&
-            one.kind.load(std::memory_order_relaxed) == Kind::queue &&
-            one.number.load(std::memory_order_relaxed) == event.sigev_signo &&
-            one.value.load(std::memory_order_relaxed).sival_ptr == event.sigev_value.sival_ptr) {
-            number = own.ranks + static_cast<std::uint32_t>(index);
-            return &one;
-        }
-    }
-    return nullptr;
-}
-
 // Null: the rank has no such timer.
 Owner* find_timer(std::uint32_t rank, timer_t timer) {
     const std::size_t count = owners().count.load(std::memory_order_acquire);
@@ -184,7 +163,6 @@ void prepare_owners(std::uint32_t ranks) {
     owners().alarms = std::make_unique<Owner[]>(ranks);
     for (std::uint32_t rank = 0; rank < ranks; ++rank) {
         Owner& alarm = owners().alarms[rank];
-        alarm.kind = Kind::timer;
         alarm.number = SIGALRM;
         alarm.rank = rank;
     }
@@ -194,23 +172,19 @@ sigval tag_of_alarm(std::uint32_t rank) {
     return tag_of(rank, owners().alarms[rank]);
 }
 
-bool make_owner(std::uint32_t rank, const sigevent& event, bool of_timer, sigval& tag) {
+bool make_owner(std::uint32_t rank, const sigevent& event, sigval& tag) {
     const std::lock_guard guard(owners().lock);
     std::uint32_t number = 0;
-    Owner* owner = of_timer ? nullptr : find_queue(rank, event, number);
+    Owner* owner = find_free(number);
     if (owner == nullptr) {
-        owner = find_free(number);
-        if (owner == nullptr) {
-            return false;
-        }
-        owner->kind.store(of_timer ? Kind::timer : Kind::queue, std::memory_order_relaxed);
-        owner->number.store(event.sigev_signo, std::memory_order_relaxed);
-        owner->value.store(event.sigev_value, std::memory_order_relaxed);
-        owner->deleted.store(false, std::memory_order_relaxed);
-        owner->overruns.store(0, std::memory_order_relaxed);
-        owner->on_its_way.store(idle, std::memory_order_release);
-        owner->rank.store(rank, std::memory_order_release);
+        return false;
     }
+    owner->number.store(event.sigev_signo, std::memory_order_relaxed);
+    owner->value.store(event.sigev_value, std::memory_order_relaxed);
+    owner->deleted.store(false, std::memory_order_relaxed);
+    owner->overruns.store(0, std::memory_order_relaxed);
+    owner->on_its_way.store(idle, std::memory_order_release);
+    owner->rank.store(rank, std::memory_order_release);
     tag = tag_of(number, *owner);
     return true;
 }
@@ -260,9 +234,7 @@ std::uint32_t owner_of_signal(siginfo_t& information) {
         return nobody;
     }
     information.si_signo = owner->number.load(std::memory_order_relaxed);
-    const bool goes_on =
-        information.si_code != SI_TIMER || begin_signal(*owner, information.si_overrun);
-    return goes_on ? rank : nobody;
+    return begin_signal(*owner, information.si_overrun) ? rank : nobody;
 }
 
 void note_taken(siginfo_t& information) {
@@ -272,7 +244,7 @@ void note_taken(siginfo_t& information) {
     }
     const bool is_its = is_current(*owner, information.si_value);
     information.si_value = is_its ? owner->value.load(std::memory_order_relaxed) : sigval{};
-    if (is_its && information.si_code == SI_TIMER) {
+    if (is_its) {
         const std::int64_t overruns = owner->on_its_way.exchange(idle, std::memory_order_seq_cst);
         information.si_overrun = static_cast<int>(std::max<std::int64_t>(overruns, 0));
         owner->overruns.store(information.si_overrun, std::memory_order_relaxed);

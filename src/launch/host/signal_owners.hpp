@@ -1,6 +1,6 @@
-// Owners of the signals that timers and message queues of ranks cause: the kernel gives such a
-// signal the owner's tag as its value, instead of the program's. While a signal of a timer is on
-// its way to its rank, the timer's further ends count as overruns, as the kernel counts them.
+// Owners of the signals that timers of ranks cause: the kernel gives such a signal the owner's tag
+// as its value, instead of the program's. While a signal of a timer is on its way to its rank, the
+// timer's further ends count as overruns, as the kernel counts them.
 //
 // Thread rule: any thread; what says so, in signal handlers as well.
 #pragma once
@@ -16,9 +16,8 @@ void prepare_owners(std::uint32_t ranks);
 
 // A rank's alarm has an owner from the start.
 sigval tag_of_alarm(std::uint32_t rank);
-// Makes an owner for a timer, or one for a message queue, of which equals are one. The caller has
-// signals blocked. False: there is no room.
-bool make_owner(std::uint32_t rank, const sigevent& event, bool of_timer, sigval& tag);
+// Makes an owner for a timer. The caller has signals blocked. False: there is no room.
+bool make_owner(std::uint32_t rank, const sigevent& event, sigval& tag);
 // The timer has been made; null: it hasn't.
 void note_timer(sigval tag, const timer_t* timer);
 // The rank has deleted it. A signal of it that is on its way arrives.
@@ -28,8 +27,8 @@ void end_owners(std::uint32_t rank);
 
 // Signals of nobody are to be dropped: their rank has ended, or they are overruns.
 inline constexpr std::uint32_t nobody = UINT32_MAX - 1;
-// The rank to which a signal from the kernel belongs that a timer or a message queue of a rank's
-// has caused, which gets the number that its program expects; no_rank: none. In signal handlers.
+// The rank to which a signal from the kernel belongs that a timer of a rank's has caused, which
+// gets the number that its program expects; no_rank: none. In signal handlers.
 std::uint32_t owner_of_signal(siginfo_t& information);
 // The program gets this signal now, or never: it has the program's value, and further ones may
 // come. In signal handlers.

@@ -1,6 +1,5 @@
 #include "launch/host/signals.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -165,19 +164,7 @@ bool is_ignored_for_itself(std::uint32_t rank, int number) {
            sigaction(number, nullptr, &now) == 0 && is_ours(now);
 }
 
-// As above, or soon: another rank ignores the signal only while a command runs.
-bool is_soon_ignored_for_itself(std::uint32_t rank, int number) {
-    const BlockedSignals blocked;
-    const std::lock_guard guard(actions().lock);
-    bool soon = false;
-    for (std::uint32_t other = 0; other < actions().ranks(); ++other) {
-        soon = soon || (other != rank && ignores_for_commands(other, number));
-    }
-    return is_ignored_for_itself(rank, number) ||
-           (soon && is_ignored(actions().of(rank, number)) && !ignores_for_commands(rank, number));
-}
-
-// Whether commands that the calling rank starts would miss that it ignores signals.
+// Whether commands that the calling rank starts would miss that it ignores signals. Under the lock.
 bool ignores_for_itself() {
     const std::uint32_t rank = rank_of_thread();
     for (int number = 1; rank != no_rank && number < NSIG; ++number) {
@@ -185,9 +172,17 @@ bool ignores_for_itself() {
             return true;
         }
     }
-    return rank != no_rank &&
-           std::any_of(std::begin(changed_by_commands), std::end(changed_by_commands),
-                       [&](int number) { return is_soon_ignored_for_itself(rank, number); });
+    return false;
+}
+
+bool start_with_actions(int (*function)(void*), void* argument, int& error) {
+    const BlockedSignals blocked;
+    const std::lock_guard guard(actions().lock);
+    if (ignores_for_itself()) {
+        return false;
+    }
+    error = function(argument);
+    return true;
 }
 
 // In a child, before it executes a program: that ignores what the rank ignores.
@@ -305,6 +300,28 @@ int interrupt_calls(int number, int wanted) {
     return set_action(number, &action, nullptr);
 }
 
+// As the C library's: a signal that is handled is not blocked.
+Handler set_handler_and_mask(int number, Handler handler) {
+    sigset_t set;
+    sigset_t before;
+    struct sigaction former {};
+    sigemptyset(&set);
+    if (handler == SIG_ERR || sigaddset(&set, number) != 0 ||
+        set_action(number, nullptr, &former) != 0) {
+        errno = EINVAL;
+        return SIG_ERR;
+    }
+    if (handler != SIG_HOLD) {
+        struct sigaction action {};
+        action.sa_handler = handler;
+        if (set_action(number, &action, nullptr) != 0) {
+            return SIG_ERR;
+        }
+    }
+    set_signal_mask(handler == SIG_HOLD ? SIG_BLOCK : SIG_UNBLOCK, &set, &before);
+    return sigismember(&before, number) == 1 ? SIG_HOLD : former.sa_handler;
+}
+
 // A rank's first command under way changes its actions, the last one restores them.
 sigset_t begin_command() {
     sigset_t defaults;
@@ -368,11 +385,11 @@ void prepare_signals(std::uint32_t ranks, bool fibres) {
         prepare_fibre_signals(ranks, {deliver_by_caller, watch_signal});
     }
     pthread_atfork(begin_fork, end_fork, end_fork_in_child);
-    warren_image_watch_exec(ignores_for_itself, pass_ignored_on);
+    warren_image_watch_exec(pass_ignored_on);
 }
 
 const CommandSignals& command_signals() {
-    static constexpr CommandSignals functions{begin_command, end_command};
+    static constexpr CommandSignals functions{begin_command, end_command, start_with_actions};
     return functions;
 }
 
@@ -409,6 +426,7 @@ std::span<const warren_image_binding> signal_bindings() {
         {"__sysv_signal", reinterpret_cast<void*>(&set_handler_once)},
         {"sigignore", reinterpret_cast<void*>(&ignore_signal)},
         {"siginterrupt", reinterpret_cast<void*>(&interrupt_calls)},
+        {"sigset", reinterpret_cast<void*>(&set_handler_and_mask)},
     };
     return bindings;
 }

@@ -23,6 +23,10 @@ void note_thread(std::uint32_t rank, const sigset_t& blocked);
 struct CommandSignals {
     sigset_t (*begin)();
     void (*end)();
+    // Starts a command, while no rank changes an action: it inherits what the process ignores.
+    // False: that is not what the rank ignores, so the command has to be a fork that says it
+    // itself.
+    bool (*start)(int (*function)(void*), void* argument, int& error);
 };
 const CommandSignals& command_signals();
 

@@ -23,10 +23,12 @@ WARREN_API void warren_fibre_prepare(const HostOptions* options) {
                                            std::size_t{options->workers} * options->workers);
         }
     }
+    register_sleeper_fence(); // for interruptions
     new Scheduler({.processors = {options->processors, options->processors + options->workers},
                    .fibres = options->fibres,
                    .stuck = options->stuck,
                    .begin_worker = options->begin_worker,
+                   .interrupted = options->interrupted,
                    .blocked = options->blocked,
                    .loads = options->loads,
                    .steals = options->steals,
@@ -119,10 +121,13 @@ WARREN_API void warren_fibre_tell(std::atomic<std::uint32_t>& word) {
 }
 
 WARREN_API int warren_fibre_thread(std::uint32_t fibre) {
-    const Fibre& one = scheduler()->fibre(fibre);
-    const Worker* const worker = one.worker.load(std::memory_order_acquire);
-    return worker != nullptr && one.on_worker.load(std::memory_order_acquire) != 0 &&
-                   worker->running.load(std::memory_order_relaxed) == &one
-               ? worker->thread.load(std::memory_order_relaxed)
-               : 0;
+    return scheduler()->thread_of(fibre);
+}
+
+WARREN_API int warren_fibre_interrupt(std::uint32_t fibre) {
+    return scheduler()->interrupt(fibre);
+}
+
+WARREN_API bool warren_fibre_is_switching(void) {
+    return Inside::has_caller();
 }

@@ -18,6 +18,7 @@ struct HostOptions {
     std::uint32_t workers;
     std::uint32_t fibres;
     void (*begin_worker)();
+    void (*interrupted)(); // in a fibre that has been (warren_fibre_interrupt)
     void (*stuck)();
     void (*blocked)(std::uint32_t fibre);
     balance::LoadTable loads;
@@ -60,4 +61,10 @@ void warren_fibre_tell(std::atomic<std::uint32_t>& word);
 // The kernel's number of the thread that runs the fibre at present; 0: none. In signal handlers,
 // too.
 int warren_fibre_thread(std::uint32_t fibre);
+// Has the fibre call HostOptions::interrupted as soon as it can; what it waits in goes on later.
+// Returns the kernel's number of another thread that runs it, and may do so for long; 0: none. In
+// signal handlers, too.
+int warren_fibre_interrupt(std::uint32_t fibre);
+// Whether the calling thread is about to switch to another fibre, or a worker without fibre.
+bool warren_fibre_is_switching(void);
 }

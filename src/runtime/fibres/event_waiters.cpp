@@ -28,14 +28,17 @@ void Scheduler::wait_for_event(const void* event, bool (*happened)(void*), void*
         self.worker.load(std::memory_order_relaxed)->event_table->of(event);
     self.event_waiters.store(&event_waiters, std::memory_order_relaxed);
     event_waiters.wanted.store(1, std::memory_order_relaxed);
+    self.state.store(State::waits_for_event, std::memory_order_release); // invariant 3
     event_waiters.lock.lock();
-    SpinLock::fence_after_lock(); // invariant 2
+    SpinLock::fence_after_lock(); // invariant 2; who interrupts the fibre looks at its state, too
     if (event_waiters.wanted.load(std::memory_order_relaxed) == 0) [[unlikely]] {
         // Who released those before this one took it back.
         event_waiters.wanted.store(1, std::memory_order_relaxed);
         std::atomic_thread_fence(std::memory_order_seq_cst);
     }
-    if (happened(condition) || bell.load(std::memory_order_seq_cst) != expected) {
+    if (happened(condition) || bell.load(std::memory_order_seq_cst) != expected ||
+        Inside::is_interrupted()) {
+        self.state.store(State::ready, std::memory_order_relaxed);
         event_waiters.lock.unlock();
         return;
     }
@@ -55,7 +58,6 @@ void Scheduler::wait_for_event(const void* event, bool (*happened)(void*), void*
     self.note.store(note, std::memory_order_relaxed);
     self.ticket.store(event_waiters.ticket.load(std::memory_order_relaxed),
                       std::memory_order_relaxed);
-    self.state.store(State::waits_for_event, std::memory_order_release); // invariant 3
     event_waiters.lock.unlock();
     leave(self);
     self.state.store(State::ready, std::memory_order_relaxed);

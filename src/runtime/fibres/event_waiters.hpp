@@ -18,8 +18,8 @@
 //     `event_waiters` after the ring and a full fence (behind the bucket's lock). So either side
 //     sees the other.
 //  3. A fibre sets its state to waits_for_event, which others may read without the lock, after its
-//     `event_waiters` and its `ticket`: a reader of the state sees both. The state stays until the
-//     fibre runs again; `ticket` tells whether it still waits.
+//     `event_waiters` and before the fence of invariant 2. The state stays until the fibre runs
+//     again; `ticket` tells whether it waits: before it does, no list has the ticket.
 // Thread rule: all but the atomic members under the lock; `ticket` changes under it.
 #pragma once
 

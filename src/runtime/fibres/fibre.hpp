@@ -69,6 +69,11 @@ struct alignas(64) Fibre {
     // bucket.
     std::atomic<const void*> bell{nullptr};
     Fibre* next_bell = nullptr;
+    // Where it looks whether it is interrupted (interruptions.cpp), from its first run on; and its
+    // place on the stack of those that may wait.
+    std::atomic<std::atomic<bool>*> is_interrupted{nullptr};
+    std::atomic<bool> is_to_be_resumed{false};
+    Fibre* next_to_resume = nullptr;
 };
 
 // Whether a fibre whose state is `waits_for_event` still waits; otherwise it has been released and

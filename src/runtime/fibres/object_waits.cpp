@@ -157,6 +157,11 @@ void ObjectWaits::tell_due() {
     while (place != nullptr) {
         Place* const next = place->next_due;
         place->is_due.exchange(false, std::memory_order_seq_cst); // it may come again from here on
+        if (place == &interrupted_) {
+            scheduler()->resume_interrupted();
+            place = next;
+            continue;
+        }
         tell_due(*place, place->is_due_for_nothing.exchange(false, std::memory_order_seq_cst));
         place = next;
     }

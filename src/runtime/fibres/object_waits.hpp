@@ -52,6 +52,9 @@ class ObjectWaits {
     // Whether places are on the stack of due places; tells the waits there.
     bool are_due() const { return due_.load(std::memory_order_relaxed) != nullptr; }
     void tell_due();
+    // Has whoever tells the due places call Scheduler::resume_interrupted() as well. In signal
+    // handlers, too.
+    void call_for_interrupted() { call_for(interrupted_); }
 
   private:
     friend class ObjectWait;
@@ -80,6 +83,7 @@ class ObjectWaits {
 
     std::unique_ptr<Place[]> places_;
     unsigned shift_ = 0;
+    Place interrupted_; // of no object
     alignas(64) std::atomic<Place*> due_{nullptr};
 };
 

@@ -90,6 +90,7 @@ int Scheduler::make(void* stack, std::size_t bytes, void (*function)(void*), voi
             const std::unique_ptr<Body> owned(static_cast<Body*>(given));
             const Body copy = *owned;
             current_fibre = copy.fibre;
+            copy.fibre->is_interrupted.store(&Inside::interrupted, std::memory_order_release);
             copy.function(copy.argument);
             only_scheduler->end();
         },
@@ -496,14 +497,15 @@ void Scheduler::park(Fibre& self, std::atomic<std::uint32_t>& word, std::uint32_
                      std::uint64_t time_ns, WaitNote* note, ObjectWait* object) {
     const Inside inside;
     Bucket& bucket = bucket_of(&word);
+    self.word.store(&word, std::memory_order_relaxed);
     bucket.lock.lock();
-    if (word.load(std::memory_order_seq_cst) != expected) {
+    SpinLock::fence_after_lock(); // who interrupts the fibre looks at its word afterwards
+    if (word.load(std::memory_order_seq_cst) != expected || Inside::is_interrupted()) {
         bucket.lock.unlock();
         return;
     }
     const std::uint64_t park = self.parks.load(std::memory_order_relaxed) + 1;
     self.parks.store(park, std::memory_order_relaxed);
-    self.word.store(&word, std::memory_order_relaxed);
     self.note.store(note, std::memory_order_relaxed);
     self.object = object;
     self.state.store(time_ns == 0 ? State::parked : State::parked_till, std::memory_order_relaxed);
@@ -575,8 +577,7 @@ void Scheduler::expire_timers() {
         Bucket& bucket = bucket_of(fibre.word.load(std::memory_order_relaxed));
         bool expired = false;
         bucket.lock.lock();
-        // It may have been woken, and wait for something else: then it is not here, or in a later
-        // park.
+        // It may have been woken, and wait elsewhere: then it is not here, or in a later park.
         for (Fibre** link = &bucket.first; *link != nullptr; link = &(*link)->next) {
             if (*link == &fibre && fibre.parks.load(std::memory_order_relaxed) == entry.park) {
                 const std::uint64_t later = fibre.object != nullptr ? fibre.object->look(now) : 0;

@@ -55,7 +55,7 @@ namespace warren::fibre {
 
 // Marks a stretch of code in which the calling thread or fibre may hold locks of this room, or is a
 // worker that looks for work. A signal handler that interrupts it must not take these locks
-// (ObjectWaits::tell_safely).
+// (ObjectWaits::tell_safely). At its end an interrupted fibre acts (Scheduler::interrupt).
 class Inside {
   public:
     Inside() : before_(std::exchange(is_inside, true)) {
@@ -64,15 +64,26 @@ class Inside {
     ~Inside() {
         std::atomic_signal_fence(std::memory_order_seq_cst);
         is_inside = before_;
+        if (is_interrupted() && !before_) [[unlikely]] {
+            act();
+        }
     }
     Inside(const Inside&) = delete;
     Inside& operator=(const Inside&) = delete;
 
     static bool has_caller() { return is_inside; }
+    static bool is_interrupted() { return interrupted.load(std::memory_order_relaxed); }
 
   private:
+    friend class Scheduler;
+
+    static void act();
+
     // A fibre's own, as all its thread-local variables.
     [[gnu::tls_model("initial-exec")]] static constinit inline thread_local bool is_inside = false;
+    // Written by others too (Fibre::is_interrupted).
+    [[gnu::tls_model("initial-exec")]] static constinit inline thread_local std::atomic<bool>
+        interrupted{false};
 
     const bool before_;
 };
@@ -92,6 +103,8 @@ struct SchedulerOptions {
     // All fibres wait for each other; called once, by a worker. May be null.
     void (*stuck)() = nullptr;
     void (*begin_worker)() = nullptr; // in each worker, first
+    // In a fibre that has been interrupted. May be null.
+    void (*interrupted)() = nullptr;
     // A fibre blocks its worker in a system call, and a spare worker takes over. May be null.
     void (*blocked)(std::uint32_t fibre) = nullptr;
     balance::LoadTable loads = {}; // to be written to; empty: none
@@ -141,6 +154,15 @@ class Scheduler {
     bool found_nothing(std::uint64_t looks_ticks);
     // Parks the calling fibre until then (monotonic clock).
     void sleep_until(std::uint64_t time_ns);
+    // Has the fibre call interrupted() as soon as it runs and is not Inside: one that waits returns
+    // from its wait early. A fibre that has not run yet takes no notice. May be called in signal
+    // handlers. Returns the kernel's number of another thread that runs the fibre, which may
+    // compute for long; 0: none.
+    int interrupt(std::uint32_t fibre);
+    // The kernel's number of the thread that runs the fibre; 0: none.
+    int thread_of(std::uint32_t fibre) const;
+    // Fibres that have been interrupted while they waited wait no more.
+    void resume_interrupted();
     // The calling fibre has ended.
     [[noreturn]] void end();
 
@@ -254,6 +276,7 @@ class Scheduler {
     static bool waits_for_event(const Fibre& fibre, const EventWaiters& event_waiters);
     static void take_out(EventWaiters& event_waiters, Fibre& fibre);
     static bool take_out_by_bell(const Bucket& bucket, const void* bell, Fibre*& taken);
+    bool take_out_of_wait(Fibre& fibre);
     void release(const void* event, Worker& worker);
     static void show(Fibre& fibre);
     // Whether timers or objects may be due, so that see_to_due() may have something to do.
@@ -280,6 +303,7 @@ class Scheduler {
     std::uint64_t begin_ticks_ = 0;
     std::atomic<bool> enabled_{true};
     std::atomic<bool> told_stuck_{false};
+    std::atomic<Fibre*> to_resume_{nullptr}; // interrupted fibres, the last first
     alignas(64) std::atomic<std::uint32_t> awake_{0};
     alignas(64) std::atomic<std::uint32_t> kernel_sleepers_{0};
 };

@@ -38,6 +38,28 @@ static void* use(void* values) {
     return NULL;
 }
 
+static tss_t of_ending_thread;
+static int ended;
+
+static void note_end(void* value) {
+    ended += value == &own;
+}
+
+static int end_early(void* unused) {
+    (void)unused;
+    tss_set(of_ending_thread, &own);
+    thrd_exit(5);
+}
+
+static void ends_of_c_threads(void) {
+    thrd_t thread;
+    int result = 0;
+    expect(tss_create(&of_ending_thread, note_end) == thrd_success);
+    expect(thrd_create(&thread, end_early, NULL) == thrd_success);
+    expect(thrd_join(thread, &result) == thrd_success && result == 5 && ended == 1);
+    tss_delete(of_ending_thread);
+}
+
 int main(int argc, char** argv) {
     static int numbers[2][count];
     begin(&argc, &argv);
@@ -70,6 +92,7 @@ int main(int argc, char** argv) {
     tss_t mine;
     expect(tss_create(&mine, NULL) == thrd_success && tss_set(mine, &own) == thrd_success);
     expect(tss_get(mine) == &own);
+    ends_of_c_threads();
     /* As many as there are. */
     pthread_key_t more;
     int made = 0;

@@ -465,6 +465,40 @@ static void commands_at_once(void) {
     together();
 }
 
+/* Rank 0 changes its actions all the time, the others ignore the signals: their commands, too. */
+static void commands_beside_changes(void) {
+    volatile int* running = NULL;
+    MPI_Win window;
+    MPI_Win_allocate_shared(world_rank == 0 ? sizeof(int) : 0, 1, MPI_INFO_NULL, MPI_COMM_WORLD,
+                            (void*)&running, &window);
+    MPI_Aint bytes;
+    int unit;
+    MPI_Win_shared_query(window, 0, &bytes, &unit, (void*)&running);
+    *running = world_size - 1;
+    together();
+    if (world_rank == 0) {
+        for (int round = 0; __atomic_load_n(running, __ATOMIC_ACQUIRE) != 0; ++round) {
+            signal(SIGINT, round % 2 ? SIG_IGN : SIG_DFL);
+            signal(SIGQUIT, round % 2 ? SIG_IGN : SIG_DFL);
+            if (round % 64 == 0) {
+                usleep(1);
+            }
+        }
+    } else {
+        signal(SIGINT, SIG_IGN);
+        signal(SIGQUIT, SIG_IGN);
+        for (int round = 0; round < 40; ++round) {
+            const int status = system(round % 2 ? "kill -INT $$; exit 8" : "kill -QUIT $$; exit 8");
+            expect(WIFEXITED(status) && WEXITSTATUS(status) == 8);
+        }
+        __atomic_fetch_sub(running, 1, __ATOMIC_RELEASE);
+    }
+    together();
+    signal(SIGINT, SIG_DFL);
+    signal(SIGQUIT, SIG_DFL);
+    MPI_Win_free(&window);
+}
+
 int main(int argc, char** argv) {
     begin(&argc, &argv);
     own_children();
@@ -480,5 +514,6 @@ int main(int argc, char** argv) {
     pipes();
     commands();
     commands_at_once();
+    commands_beside_changes();
     return finish();
 }

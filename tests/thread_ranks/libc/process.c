@@ -284,6 +284,40 @@ static void program(const char* given) {
     expect(waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 3);
 }
 
+static FILE* left_open;
+
+static void note_exit(void) {
+    if (left_open != NULL) {
+        fputs(" functions", left_open);
+    }
+}
+
+/* A child whose last thread ends by pthread_exit ends by exit(0), and writes what is its own. */
+static void ends_of_threads_in_children(void) {
+    int ends[2];
+    char text[100] = "", wanted[100];
+    expect(pipe(ends) == 0);
+    atexit(note_exit);
+    FILE* own = tmpfile();
+    fprintf(own, "buffered by rank %d", world_rank);
+    together();
+    const pid_t child = fork();
+    if (child == 0) {
+        left_open = fdopen(ends[1], "w");
+        fprintf(left_open, "rank %d", world_rank);
+        pthread_exit(NULL);
+    }
+    int status = -1;
+    expect(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    snprintf(wanted, sizeof wanted, "rank %d functions", world_rank);
+    expect(read(ends[0], text, sizeof text - 1) == (ssize_t)strlen(wanted));
+    expect(strcmp(text, wanted) == 0);
+    together();
+    fclose(own);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 int main(int argc, char** argv) {
     begin(&argc, &argv);
     own_thread();
@@ -291,6 +325,7 @@ int main(int argc, char** argv) {
     locks_of_several_descriptors();
     times_of_ranks();
     program(argv[0]);
+    ends_of_threads_in_children();
     together();
     /* The locks of a rank end with it. */
     char path[60];

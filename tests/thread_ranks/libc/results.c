@@ -6,10 +6,12 @@
 #include <math.h>
 #include <netdb.h>
 #include <netinet/ether.h>
+#include <pty.h>
 #include <pwd.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <wchar.h>
 
 #include "expect.h"
@@ -81,6 +83,35 @@ static void results_of_several(void) {
     expect(host->h_addr_list[0][3] == 1 && other->h_addr_list[0][3] == 2);
 }
 
+/* What a function returns a pointer to, another one of the same rank changes. */
+static void times_of_day(void) {
+    const time_t first = 1700000000 + world_rank * 86400, second = first + 3600;
+    const struct tm* broken = gmtime(&first);
+    const char* text = ctime(&second);
+    together();
+    struct tm wanted;
+    localtime_r(&second, &wanted);
+    expect(broken->tm_mday == wanted.tm_mday && broken->tm_hour == wanted.tm_hour);
+    char wanted_text[40];
+    expect(strcmp(text, asctime_r(&wanted, wanted_text)) == 0);
+}
+
+static void terminals(void) {
+    int master, slave;
+    char name[100];
+    if (openpty(&master, &slave, name, NULL, NULL) != 0) {
+        return; /* there may be none */
+    }
+    const char* own = ttyname(slave);
+    const char* of_master = ptsname(master);
+    together();
+    expect(own != NULL && strcmp(own, name) == 0);
+    expect(of_master != NULL && strcmp(of_master, name) == 0 && of_master != own);
+    together();
+    close(master);
+    close(slave);
+}
+
 int main(int argc, char** argv) {
     begin(&argc, &argv);
     results_of_several();
@@ -141,5 +172,7 @@ int main(int argc, char** argv) {
 
     databases();
     characters();
+    times_of_day();
+    terminals();
     return finish();
 }

@@ -345,11 +345,46 @@ static void signals_from_outside(void) {
     together();
 }
 
+/* sigset changes the calling rank's action and mask. */
+static void handlers_with_masks(void) {
+    signal(SIGUSR2, SIG_DFL);
+    expect(sigset(SIGUSR2, world_rank % 2 ? count : SIG_IGN) == SIG_DFL);
+    together();
+    expect(sigset(SIGUSR2, SIG_HOLD) == (world_rank % 2 ? count : SIG_IGN));
+    calls = 0;
+    raise(SIGUSR2);
+    expect(calls == 0);
+    together();
+    expect(sigset(SIGUSR2, count) == SIG_HOLD);
+    together();
+    expect(calls == 100); /* it was pending, as it was blocked */
+    expect(sigset(SIGUSR2, SIG_DFL) == count);
+    together();
+}
+
+/* A rank has its own stack for handlers, as far as it is told. */
+static void stacks_of_signals(void) {
+    stack_t own = {0}, now = {0};
+    own.ss_size = 65536 + 4096 * (size_t)world_rank;
+    own.ss_sp = malloc(own.ss_size);
+    expect(sigaltstack(&own, NULL) == 0);
+    together();
+    expect(sigaltstack(NULL, &now) == 0);
+    expect(now.ss_sp == own.ss_sp && now.ss_size == own.ss_size && now.ss_flags == 0);
+    own.ss_flags = SS_DISABLE;
+    expect(sigaltstack(&own, NULL) == 0 && sigaltstack(NULL, &now) == 0);
+    expect(now.ss_flags == SS_DISABLE);
+    together();
+    free(own.ss_sp);
+}
+
 int main(int argc, char** argv) {
     begin(&argc, &argv);
     own_handlers();
     values_of_signals();
     handlers_for_once();
+    handlers_with_masks();
+    stacks_of_signals();
     defaults_in_children();
     handlers_that_jump();
     blocked_signals();

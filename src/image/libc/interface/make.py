@@ -127,12 +127,11 @@ def own_variables():
 
 
 REFUSED = {"register_printf_function", "register_printf_modifier", "register_printf_specifier", "register_printf_type",
-           "daemon"}
+           "daemon", "signalfd"}
 
 
 # What is the image's in part, or for ranks that are threads only (launch/host/signals.cpp).
-PARTLY_OWN = {"getrusage", "times", "posix_spawn", "posix_spawnp", "aio_read", "aio_read64", "aio_write",
-              "aio_write64", "lio_listio", "lio_listio64", "dup2", "dup3",
+PARTLY_OWN = {"getrusage", "times", "posix_spawn", "posix_spawnp", "dup2", "dup3", "sigset", "sigaltstack",
               "signal", "bsd_signal", "ssignal", "sigaction", "__sigaction", "sysv_signal", "__sysv_signal", "sigignore",
               "siginterrupt", "kill", "sigqueue", "setitimer", "getitimer", "prctl",
               "pthread_setname_np", "pthread_getname_np"}

@@ -134,7 +134,8 @@ REFUSED = {"register_printf_function", "register_printf_modifier", "register_pri
 PARTLY_OWN = {"getrusage", "times", "posix_spawn", "posix_spawnp", "dup2", "dup3", "sigset", "sigaltstack",
               "signal", "bsd_signal", "ssignal", "sigaction", "__sigaction", "sysv_signal", "__sysv_signal", "sigignore",
               "siginterrupt", "kill", "sigqueue", "setitimer", "getitimer", "prctl",
-              "pthread_setname_np", "pthread_getname_np"}
+              "pthread_setname_np", "pthread_getname_np", "dlinfo",
+              "execl", "execle", "execlp", "execv", "execve", "execveat", "execvp", "execvpe", "fexecve"}
 
 
 class Rules:

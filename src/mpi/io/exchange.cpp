@@ -144,6 +144,10 @@ Error ExchangedAccess::announce() {
     }
     std::uint64_t runs = 0;
     for (const Announcement& asked : asked_) {
+        if (!asked.fits(domain_)) {
+            return fail(MPI_ERR_INTERN, "another rank wants more of a domain of %s than it has",
+                        parts_.medium.file->path().c_str());
+        }
         runs += asked.runs;
     }
     asked_runs_.resize(runs);

@@ -47,14 +47,20 @@ class ExchangedAccess {
     Error write(const ByteRange& all);
     Error read(const ByteRange& all, MPI_Count& done);
 
-  private:
-    using Buffer = datatype::Buffer;
-
     // How much of a writer's domain a rank wants.
     struct Announcement {
         std::uint64_t runs;
         std::uint64_t bytes;
+
+        // Whether a domain may have so much: a run has a byte or more, and none is named twice.
+        bool fits(const ByteRange& domain) const {
+            return bytes <= domain.bytes() && runs <= bytes && (runs != 0 || bytes == 0);
+        }
     };
+
+  private:
+    using Buffer = datatype::Buffer;
+
     // How reading a domain has ended.
     struct Note {
         std::uint64_t end; // of the file, where it has been seen

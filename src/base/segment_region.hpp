@@ -82,7 +82,7 @@ struct Directory {
 };
 
 inline constexpr std::uint64_t segment_magic = 0x67655372'72615701; // "\1WarrSeg", little-endian
-inline constexpr std::uint32_t segment_version = 13;
+inline constexpr std::uint32_t segment_version = 14;
 
 } // namespace warren::node
 

@@ -7,14 +7,17 @@
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
+#include <numeric>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 #include "launch/mpiexec/errors.hpp"
 #include "launch/mpiexec/limits.hpp"
+#include "launch/mpiexec/unfinished_writes.hpp"
 #include "mpi/job/world_identity.hpp"
 
 namespace warren::launch {
@@ -90,6 +93,16 @@ int commit(const node::Segment& segment) {
     return problem;
 }
 
+void finish_all_writes(const node::Segment& segment) {
+    std::vector<std::uint32_t> all(segment.ranks());
+    std::iota(all.begin(), all.end(), 0);
+    for (const UnfinishedWrite& write : finish_writes(segment, all)) {
+        std::fprintf(stderr,
+                     "mpiexec: the last write of a rank%s%s may be there in part only: %s\n",
+                     write.path.empty() ? "" : " to ", write.path.c_str(), write.problem.c_str());
+    }
+}
+
 // The guardian's life. `mpiexec` is only for the message.
 [[noreturn]] void guard(const node::Segment& segment, const std::string& job, int lifeline,
                         int answer, pid_t mpiexec) {
@@ -103,7 +116,7 @@ int commit(const node::Segment& segment) {
     const bool spawned = segment.at(node::world_identity)->spawned != 0;
     const int problem = commit(segment);
     [[maybe_unused]] ssize_t done = write(answer, &problem, sizeof problem);
-    close_all_but(lifeline, lifeline);
+    close_all_but(lifeline, segment.descriptor());
 
     char byte;
     while (read(lifeline, &byte, 1) < 0 && errno == EINTR) {
@@ -121,6 +134,7 @@ int commit(const node::Segment& segment) {
         setpgid(0, 0);
         kill(-group, SIGKILL);
         kill_stragglers(job);
+        finish_all_writes(segment);
         _exit(0);
     }
     if (cleaner > 0) {

@@ -2,7 +2,8 @@
 //
 // It leads the process group that all ranks and their children are in. When mpiexec ends in
 // whatever way, the pipe between them closes, and the guardian kills the group; processes that left
-// the group (job control, timeout(1)) it finds by the job's name in their environment. Before the
+// the group (job control, timeout(1)) it finds by the job's name in their environment. Then it
+// finishes what they have left half written to files (unfinished_writes.hpp). Before the
 // ranks start it commits the node segment's memory: where a memory limit is too small for it, the
 // kernel ends the guardian and not mpiexec, which lives to tell. Thread rule: mpiexec's only
 // thread.

@@ -1,7 +1,9 @@
 #include "launch/mpiexec/job.hpp"
 
 #include <cerrno>
+#include <numeric>
 #include <string>
+#include <vector>
 
 #include "launch/mpiexec/errors.hpp"
 #include "launch/mpiexec/guardian.hpp"
@@ -116,6 +118,11 @@ void Job::clean_up() {
     }
     if (report.failed() && !state_.ranks.empty()) {
         kill_stragglers(state_.name);
+    }
+    if (state_.segment) {
+        std::vector<std::uint32_t> all(state_.segment.ranks());
+        std::iota(all.begin(), all.end(), 0);
+        state_.finish_writes(all);
     }
     int number = state_.output.finish(watch_.signals());
     const int write_error = state_.output.write_error();

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/futex.hpp"
+#include "launch/mpiexec/unfinished_writes.hpp"
 
 namespace warren::launch {
 
@@ -29,6 +30,14 @@ JobState::~JobState() {
     for (const JobProcess& process : processes) {
         end(process.lifeline);
         end(process.reports);
+    }
+}
+
+void JobState::finish_writes(std::span<const std::uint32_t> here) {
+    for (const UnfinishedWrite& write : launch::finish_writes(segment, here)) {
+        report.say("the last write of rank " + std::to_string(world_rank(write.rank)) +
+                   (write.path.empty() ? "" : " to " + write.path) +
+                   " may be there in part only: " + write.problem);
     }
 }
 

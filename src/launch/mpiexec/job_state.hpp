@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <sys/types.h>
 #include <unordered_map>
@@ -68,6 +69,9 @@ struct JobState {
                        [this](std::uint32_t rank) { return world_rank(rank); });
         return here;
     }
+
+    // Finishes and reports what these ranks of this node, which have ended, have left half written.
+    void finish_writes(std::span<const std::uint32_t> here);
 
     const CommandLine& line;
     Agent* const agent; // null: the job is on this node alone

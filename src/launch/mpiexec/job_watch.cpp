@@ -226,6 +226,8 @@ void JobWatch::process_ended(JobProcess& process, int wait_status) {
 
 // Ranks that wait for one that has ended look again.
 void JobWatch::tell_of_end(const std::vector<std::uint32_t>& ended) {
+    // Once they have heard of it they take its locks back, and read and write there.
+    job_.finish_writes(ended);
     for (const std::uint32_t rank : ended) {
         job_.segment.slot(rank).ended.store(1, std::memory_order_relaxed);
     }

@@ -68,6 +68,8 @@ inline constexpr std::uint64_t reason_patience_ns = 5'000'000'000;
 inline constexpr std::uint64_t look_for_waits_ns = 250'000'000;
 // Such a wait has to last for this time, ns: what was sent before has arrived by then.
 inline constexpr std::uint64_t vain_wait_ns = 1'000'000'000;
+// Tries, one a millisecond, to lock bytes of a file that ranks of other nodes may have locked.
+inline constexpr int lock_trials = 500;
 // Time, ns, between looks for initialised ranks while a rank that ended without MPI_Init is
 // missing.
 inline constexpr std::uint64_t look_again_ns = 250'000'000;

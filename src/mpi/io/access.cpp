@@ -7,11 +7,117 @@
 #include "mpi/io/access_guard.hpp"
 #include "mpi/io/file.hpp"
 #include "mpi/io/file_form.hpp"
+#include "mpi/io/logged_write.hpp"
 #include "mpi/io/tuning.hpp"
 
 namespace warren::io {
 
 namespace {
+
+// Bytes of what is never torn in a write that is too large to be entered as a whole: an element of
+// memory, or a larger etype.
+MPI_Count record_bytes(const View& view, const Buffer& data) {
+    const MPI_Count element = data.type->size;
+    const MPI_Count etype = view.etype_bytes();
+    return etype > element && etype % element == 0 && data.bytes() % etype == 0 ? etype : element;
+}
+
+// An action of datatype::Walk that finds out whether a kill could tear a record: the kernel stops
+// between pages, and between calls. It may say so where none can be.
+class MayTear {
+  public:
+    static constexpr bool in_order = true;
+    explicit MayTear(std::uint64_t record) : record_(record) {} // divides a page
+
+    bool enough() const { return found_; }
+    void block(std::uint64_t offset, MPI_Count, MPI_Count bytes) {
+        found_ =
+            found_ || offset % record_ != 0 || static_cast<std::uint64_t>(bytes) % record_ != 0;
+    }
+    void blocks(std::uint64_t offset, MPI_Count stride, MPI_Count at, MPI_Count, MPI_Count count,
+                MPI_Count bytes) {
+        block(offset, at, bytes);
+        if (count > 1) {
+            block(offset + static_cast<std::uint64_t>(stride), at, bytes);
+        }
+    }
+    void scattered(std::uint64_t base, const MPI_Count* places, MPI_Count at, MPI_Count count,
+                   MPI_Count bytes) {
+        for (MPI_Count i = 0; i < count && !found_; ++i) {
+            block(base + static_cast<std::uint64_t>(places[i]), at, bytes);
+        }
+    }
+
+  private:
+    const std::uint64_t record_;
+    bool found_ = false;
+};
+
+// Whether a write goes without the log. `all`: from its first byte in the file to its last.
+bool is_whole_anyway(const Medium& medium, const View& view, const ByteRange& all,
+                     const Buffer& data, MPI_Count first) {
+    const MPI_Count bytes = data.bytes();
+    if (static_cast<std::uint64_t>(bytes) <= node::logged_data_bytes) {
+        return all.bytes() == static_cast<std::uint64_t>(bytes) &&
+               !LoggedWrite::crosses_page(all.begin, all.end);
+    }
+    const auto record = static_cast<std::uint64_t>(record_bytes(view, data));
+    if (record > node::logged_data_bytes) {
+        return true; // as whole as it can be
+    }
+    if (page_bytes % record != 0 || medium.write_sieve % record != 0) {
+        return false;
+    }
+    MayTear action(record);
+    view.walk(first, bytes, action);
+    return !action.enough();
+}
+
+// Writes in atomic mode. What the log has room for becomes whole also if the rank is killed; of
+// more data, each record. The caller holds an exclusive lock.
+Error write_whole(const Medium& medium, const View& view, Transfer& transfer, const ByteRange& all,
+                  const Buffer& data, MPI_Count first, MPI_Count& done) {
+    if (is_whole_anyway(medium, view, all, data, first)) {
+        return transfer.move(Direction::write, data, first, done);
+    }
+    using Result = LoggedWrite::Result;
+    const MPI_Count record = record_bytes(view, data);
+    const MPI_Count elements = record / data.type->size; // of a record
+    // A call of the system that writes them all tears records between pages only.
+    const bool in_one_call =
+        view.contiguous() && data.type->one_piece(data.base, data.count) != nullptr;
+    const auto most =
+        static_cast<MPI_Count>(in_one_call ? largest_logged_call : node::logged_data_bytes);
+    bool by_records = static_cast<std::uint64_t>(data.bytes()) > node::logged_data_bytes;
+    MPI_Count at_once = by_records ? std::max(most / record, MPI_Count{1}) * elements : data.count;
+    for (MPI_Count begin = 0; begin < data.count;) {
+        Buffer part = data;
+        // (An integer, because the base may be MPI_BOTTOM.)
+        part.base = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(data.base) +
+                                            static_cast<std::uintptr_t>(begin * data.type->extent));
+        part.count = std::min(at_once, data.count - begin);
+        LoggedWrite log(medium.log, *medium.file, medium.system_locks != SystemLocks::none);
+        const Result result = by_records && in_one_call
+                                  ? log.enter_records(view, part, first + done, record)
+                                  : log.enter(view, part, first + done);
+        if (result == Result::too_large && part.count > elements) {
+            at_once = std::max(part.count / 2 / elements, MPI_Count{1}) * elements;
+            by_records = true;
+            continue;
+        }
+        if (result == Result::impossible) {
+            part.count = data.count - begin;
+        }
+        MPI_Count moved = 0;
+        Error error = transfer.move(Direction::write, part, first + done, moved);
+        done += moved;
+        if (error) {
+            return error;
+        }
+        begin += part.count;
+    }
+    return {};
+}
 
 // Reads or writes contiguous or laid-out data. In atomic mode nobody else reads what is written
 // or writes what is read meanwhile.
@@ -32,6 +138,9 @@ Error perform_transfer(const Medium& medium, const View& view, Scratch& scratch,
         return error;
     }
     Transfer transfer(medium, view, scratch, guarded);
+    if (atomic && direction == Direction::write && medium.log) {
+        return write_whole(medium, view, transfer, all, data, first, done);
+    }
     return transfer.move(direction, data, first, done);
 }
 

@@ -512,6 +512,10 @@ Error File::set_atomic(bool atomic) {
     if (!error) {
         atomic_ = atomic;
     }
+    if (!error && atomic && file_->regular() && (amode_ & MPI_MODE_RDONLY) == 0 && !medium_.log) {
+        file_->find_full_path();
+        medium_.log = WriteLog(engine_.rank().segment, engine_.rank().index);
+    }
     return error;
 }
 

@@ -1,6 +1,8 @@
 #include "mpi/io/system_file.hpp"
 
 #include <algorithm>
+#include <array>
+#include <climits>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -196,6 +198,17 @@ Error SystemFile::open(const char* path, int flags, unsigned mode) {
     caches_by_locks_ = type == nfs;
     limit_ = regular_ ? size_limit() : limit_;
     return {};
+}
+
+void SystemFile::find_full_path() {
+    // (A thread rank has descriptors of its own.)
+    const std::string link = "/proc/thread-self/fd/" + std::to_string(descriptor_);
+    std::array<char, PATH_MAX> path;
+    const ssize_t length =
+        full_path_.empty() ? readlink(link.c_str(), path.data(), path.size()) : 0;
+    if (length > 0 && path[0] == '/' && static_cast<std::size_t>(length) < path.size()) {
+        full_path_.assign(path.data(), static_cast<std::size_t>(length));
+    }
 }
 
 Error SystemFile::remove(const char* path) {

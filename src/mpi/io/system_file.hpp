@@ -31,6 +31,10 @@ class SystemFile {
 
     explicit operator bool() const { return descriptor_ >= 0; }
     const std::string& path() const { return path_; }
+    // The path from the root on, for other processes. Empty until find_full_path() has been called
+    // (before other threads use the file in atomic mode), and where the system does not tell it.
+    const std::string& full_path() const { return full_path_; }
+    void find_full_path();
     std::uint64_t device() const { return device_; }
     std::uint64_t number() const { return number_; }
     bool regular() const { return regular_; }
@@ -74,6 +78,7 @@ class SystemFile {
     Error failed(const char* what, std::uint64_t offset, int cause) const;
 
     std::string path_;
+    std::string full_path_;
     int descriptor_ = -1;
     bool regular_ = true;
     Storage storage_ = Storage::disk;

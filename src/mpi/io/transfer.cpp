@@ -6,6 +6,7 @@
 #include "base/page.hpp"
 #include "mpi.h"
 #include "mpi/datatype/copy_blocks.hpp"
+#include "mpi/io/each_block.hpp"
 #include "mpi/io/page_copies.hpp"
 #include "mpi/io/tuning.hpp"
 
@@ -30,55 +31,6 @@ std::byte* piece_of(const Buffer& memory) {
 bool has_long_pieces(const Buffer& memory) {
     return memory.type->size / memory.type->block_count() >= direct_piece_bytes;
 }
-
-// An action that reads or writes adjacent blocks by one call. call(offset, at, bytes): false stops.
-template <typename Call>
-class EachBlock {
-  public:
-    static constexpr bool in_order = true;
-    explicit EachBlock(Call& call) : call_(call) {}
-
-    bool enough() const { return stopped_; }
-
-    void block(std::uint64_t offset, MPI_Count at, MPI_Count bytes) {
-        if (stopped_) {
-            return;
-        }
-        if (bytes_ > 0 && offset == offset_ + static_cast<std::uint64_t>(bytes_)) {
-            bytes_ += bytes;
-            return;
-        }
-        flush();
-        offset_ = offset;
-        at_ = at;
-        bytes_ = bytes;
-    }
-    void blocks(std::uint64_t offset, MPI_Count stride, MPI_Count at, MPI_Count, MPI_Count count,
-                MPI_Count bytes) {
-        for (MPI_Count i = 0; i < count && !stopped_; ++i) {
-            block(offset + static_cast<std::uint64_t>(i * stride), at + i * bytes, bytes);
-        }
-    }
-    void scattered(std::uint64_t base, const MPI_Count* places, MPI_Count at, MPI_Count count,
-                   MPI_Count bytes) {
-        for (MPI_Count i = 0; i < count && !stopped_; ++i) {
-            block(base + static_cast<std::uint64_t>(places[i]), at + i * bytes, bytes);
-        }
-    }
-    void flush() {
-        if (bytes_ > 0 && !stopped_) {
-            stopped_ = !call_(offset_, at_, bytes_);
-        }
-        bytes_ = 0;
-    }
-
-  private:
-    Call& call_;
-    bool stopped_ = false;
-    std::uint64_t offset_ = 0;
-    MPI_Count at_ = 0;
-    MPI_Count bytes_ = 0;
-};
 
 } // namespace
 

@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "mpi/datatype/buffer.hpp"
+#include "mpi/io/logged_write.hpp"
 #include "mpi/io/page_memory.hpp"
 #include "mpi/io/range_locks.hpp"
 #include "mpi/io/system_file.hpp"
@@ -59,6 +60,7 @@ struct Medium {
     const SystemFile* file = nullptr;
     RangeLocks locks;
     SystemLocks system_locks = SystemLocks::none;
+    WriteLog log;         // of this rank, in atomic mode
     bool readable = true; // a file open for writing only may not be
     Choice sieved_reads = Choice::automatic;
     Choice sieved_writes = Choice::automatic;

@@ -37,6 +37,10 @@ inline constexpr std::int64_t read_ahead_stride = 32 << 10;
 inline constexpr std::int64_t least_bounced_bytes = 8 << 10;
 inline constexpr std::size_t bounce_bytes = std::size_t{64} << 10;
 
+// Records of an atomic write of more data than the write log holds go by calls of so many bytes at
+// most, which the kernel does not divide by itself.
+inline constexpr std::uint64_t largest_logged_call = std::uint64_t{1} << 30;
+
 // Pieces of memory that are at least so long are handed to the system as they are; others are
 // packed.
 inline constexpr std::int64_t direct_piece_bytes = 4 << 10;

@@ -93,6 +93,8 @@ struct alignas(cache_line_bytes) RankSlot {
     // Index of its process among those of the job: ranks with the same share an address space.
     std::uint32_t process;
     std::atomic<std::uint32_t> ended; // 1: its process has ended, and others go on (--keep-going)
+    // 1: it may have an entry of a file write (mpi/job/write_log.hpp).
+    std::atomic<std::uint32_t> logs_writes;
     alignas(cache_line_bytes) Activity activity;
     // For words of the transport (mpi/transport/shm/segment_regions.hpp): one pointer leads to them
     // and to the doorbell, so that a rank needs less memory for each other that it talks to.

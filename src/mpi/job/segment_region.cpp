@@ -3,6 +3,7 @@
 #include "mpi/job/node_map.hpp"
 #include "mpi/job/segment.hpp"
 #include "mpi/job/world_identity.hpp"
+#include "mpi/job/write_log.hpp"
 
 #include <sys/random.h>
 
@@ -99,6 +100,13 @@ WARREN_REGION(world_identity, {.number = world_identity.number,
                                .name = "identity of the world",
                                .extent = extent_of_world_identity,
                                .initialise = initialise_world_identity});
+
+Extent extent_of_write_entries(const JobShape& shape) {
+    return {.unit_bytes = write_entry_bytes, .units = shape.ranks, .sure_units = 0};
+}
+WARREN_REGION(write_entries, {.number = write_entries.number,
+                              .name = "entries of file writes",
+                              .extent = extent_of_write_entries});
 
 } // namespace
 

@@ -236,14 +236,14 @@ int sleep_for(RankSignals& signals, std::uint64_t ns, timespec* left) {
 
 unsigned sleep_seconds(unsigned seconds) {
     RankSignals* signals = signals_of_sleeper();
-    timespec left{}; // whole seconds, at the nearest
+    timespec left{};
     if (signals == nullptr) {
         const timespec time{.tv_sec = seconds, .tv_nsec = 0};
         sleep_in_thread(&time, &left);
     } else {
         sleep_for(*signals, seconds * ns_of_s, &left);
     }
-    return static_cast<unsigned>(left.tv_sec) + (left.tv_nsec >= 500'000'000 ? 1U : 0U);
+    return static_cast<unsigned>(left.tv_sec); // a part of one more doesn't count
 }
 
 int sleep_microseconds(useconds_t microseconds) {

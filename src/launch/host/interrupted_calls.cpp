@@ -15,10 +15,25 @@ namespace {
 // interrupted. A futex call that wakes must not be taken for one that waits.
 bool may_wait(long call, long second_argument) {
     switch (call) {
+    case SYS_open: // a FIFO
+    case SYS_openat:
+    case SYS_openat2:
+    case SYS_creat:
     case SYS_read:
     case SYS_readv:
+    case SYS_pread64:
+    case SYS_preadv:
+    case SYS_preadv2:
     case SYS_write:
     case SYS_writev:
+    case SYS_pwrite64:
+    case SYS_pwritev:
+    case SYS_pwritev2:
+    case SYS_sendfile:
+    case SYS_splice:
+    case SYS_tee:
+    case SYS_vmsplice:
+    case SYS_getrandom: // before the system has enough to draw from
     case SYS_recvfrom:
     case SYS_recvmsg:
     case SYS_recvmmsg:

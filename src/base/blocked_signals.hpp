@@ -14,14 +14,23 @@ namespace warren {
 // itself, for which a thread may wait (launch/host/rank_timers.cpp).
 class BlockedSignals {
   public:
+    using Mask = std::uint64_t; // bit n - 1: signal n
+
     BlockedSignals() { set(SIG_BLOCK, all_but_library, &before_); }
     ~BlockedSignals() { set(SIG_SETMASK, before_, nullptr); }
     BlockedSignals(const BlockedSignals&) = delete;
     BlockedSignals& operator=(const BlockedSignals&) = delete;
 
-  private:
-    using Mask = std::uint64_t; // bit n - 1: signal n
+    Mask before() const { return before_; }
+    // The calling thread, which has been made meanwhile, gets the mask of before().
+    static void restore(Mask before) { set(SIG_SETMASK, before, nullptr); }
+    static Mask of_thread() {
+        Mask mask = 0;
+        set(SIG_BLOCK, 0, &mask);
+        return mask;
+    }
 
+  private:
     // Threads can be cancelled and change their user meanwhile.
     static constexpr Mask all_but_library = ~(Mask{3} << (__SIGRTMIN - 1));
 

@@ -240,7 +240,7 @@ WARREN_API std::size_t warren_image_other_threads() {
     return image != nullptr ? image->other_threads() : 0;
 }
 
-WARREN_API void warren_image_watch_threads(void (*begun)(), void (*ends)()) {
+WARREN_API void warren_image_watch_threads(void (*begun)(std::uint64_t mask), void (*ends)()) {
     warren::image::watch_threads({begun, ends});
 }
 

@@ -45,7 +45,7 @@ struct CommandFunctions {
 
 // How signals that an image's timers and requests cause come to that image.
 struct SignalFunctions {
-    // Changes a timer's event with SIGEV_SIGNAL. False, and errno: it can't be.
+    // Changes a timer's event with SIGEV_SIGNAL or SIGEV_THREAD_ID. False, and errno: it can't be.
     bool (*aim)(sigevent* event);
     // The calling thread's image, by a number of the host's, which send() understands in any
     // thread. False: signals of the process are the image's.
@@ -85,8 +85,9 @@ int warren_image_start_c_thread(thrd_t* made, thrd_start_t start, void* argument
 // How many threads the calling thread's image has beside this one.
 std::size_t warren_image_other_threads();
 // Tells the host of kernel threads that images have made: each calls `begun` before it runs
-// the program's function, and `ends` when the last of the program's destructors has run.
-void warren_image_watch_threads(void (*begun)(), void (*ends)());
+// the program's function, with the mask of signals that it runs that with (bit n - 1: signal n),
+// and `ends` when the last of the program's destructors has run.
+void warren_image_watch_threads(void (*begun)(std::uint64_t mask), void (*ends)());
 // The calling image is about to close these; close, dup2 or dup3, and fcntl of programs of images.
 void warren_image_forget_files(unsigned first, unsigned last);
 int warren_image_close_file(int descriptor);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/blocked_signals.hpp"
 #include "image/host.hpp"
 #include "image/image.hpp"
 #include "image/module.hpp"
@@ -22,6 +23,7 @@ struct Start {
     void* (*function)(void*);
     void* argument;
     std::unique_ptr<Thread> thread;
+    BlockedSignals::Mask mask; // of signals, while it runs the function
 };
 
 ThreadWatch thread_watch;
@@ -94,7 +96,8 @@ void start_clock(Thread& thread) {
     thread.clock_start_ns = clock_ns(thread);
 }
 
-void begin(Thread& thread) {
+// `mask`: of the signals that the program's code has blocked.
+void begin(Thread& thread, BlockedSignals::Mask mask) {
     thread.pointer = architecture::thread_pointer();
     start_clock(thread);
     thread_head().thread = &thread;
@@ -103,20 +106,35 @@ void begin(Thread& thread) {
         uselocale(locale);
     }
     if (thread.fibre == nullptr && thread_watch.begun != nullptr) {
-        thread_watch.begun();
+        thread_watch.begun(mask);
     }
+}
+
+// The new thread has the mask that its attributes say, or its maker's.
+BlockedSignals::Mask mask_of_new_thread(const pthread_attr_t* attributes,
+                                        BlockedSignals::Mask before) {
+    sigset_t set;
+    if (attributes == nullptr || pthread_attr_getsigmask_np(attributes, &set) != 0) {
+        return before;
+    }
+    BlockedSignals::Mask mask = 0;
+    std::memcpy(&mask, &set, sizeof mask);
+    return mask;
 }
 
 void* run(void* argument) {
     void* (*function)(void*) = nullptr;
     void* its_argument = nullptr;
+    BlockedSignals::Mask mask = 0;
     {
         const std::unique_ptr<Start> start(static_cast<Start*>(argument));
         function = start->function;
         its_argument = start->argument;
         EndOfThreads::only().watch();
-        begin(*start->thread.release());
+        mask = start->mask;
+        begin(*start->thread.release(), mask);
     }
+    BlockedSignals::restore(mask); // handlers may run from now on
     return function(its_argument);
 }
 
@@ -146,7 +164,7 @@ Error enter_image(Image& image) {
     thread->image = &image;
     image.add_thread(*thread);
     EndOfThreads::only().watch();
-    begin(*thread.release());
+    begin(*thread.release(), BlockedSignals::of_thread());
     return {};
 }
 
@@ -186,7 +204,9 @@ int create_thread(pthread_t* made, const pthread_attr_t* attributes, void* (*sta
     if (image == nullptr) {
         return create(made, attributes, start, argument);
     }
-    auto given = std::make_unique<Start>(Start{start, argument, std::make_unique<Thread>()});
+    const BlockedSignals blocked; // of the thread until it has begun: its signals wait for that
+    auto given = std::make_unique<Start>(Start{start, argument, std::make_unique<Thread>(),
+                                               mask_of_new_thread(attributes, blocked.before())});
     Thread& thread = *given->thread;
     thread.image = image;
     // Counted before it runs, so that nobody unloads the image meanwhile.

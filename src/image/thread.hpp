@@ -56,9 +56,10 @@ std::uint64_t processor_ns_of(const Thread& thread);
 void initialise_tls(const Module& module, std::byte* thread_pointer);
 
 // Whom to tell in kernel threads that images have made: before the program's function runs, and
-// after the last of the program's destructors. Null: nobody.
+// after the last of the program's destructors. `mask`: of signals, that of the program's function.
+// Null: nobody.
 struct ThreadWatch {
-    void (*begun)() = nullptr;
+    void (*begun)(std::uint64_t mask) = nullptr;
     void (*ends)() = nullptr;
 };
 void watch_threads(const ThreadWatch& watch);

@@ -24,5 +24,7 @@ inline constexpr std::uint64_t longest_shared_look_ns = 10'000'000;
 inline constexpr int exit_wait_ms = 200;
 // Timers that have been deleted and are kept, because a thread may be on its way to their function.
 inline constexpr std::size_t deleted_timers_kept = 1000;
+// Notices of message queues that have been withdrawn and are kept for the same reason.
+inline constexpr std::size_t withdrawn_notices_kept = 100;
 
 } // namespace warren::image

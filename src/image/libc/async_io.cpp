@@ -35,11 +35,22 @@ namespace warren::image::libc {
 
 namespace {
 
+// The operations of one list. The program may use a request again when that has been done, so the
+// list counts its operations.
+struct Batch {
+    Image* image;
+    EventReceiver receiver;
+    sigevent event{};     // what is sent when all are done
+    std::size_t left = 1; // under the lock: those not done, and the call until all have begun
+    bool failed = false;  // under the lock: one has
+};
+
 struct Operation {
     Image* image;
     aiocb* request;
     EventReceiver receiver;
-    int what; // LIO_READ, LIO_WRITE, O_SYNC or O_DSYNC
+    int what;                     // LIO_READ, LIO_WRITE, O_SYNC or O_DSYNC
+    std::shared_ptr<Batch> batch; // null: of no list
 };
 
 // Those of a descriptor of an image.
@@ -79,9 +90,34 @@ void set_result(aiocb* request, ssize_t result, int error) {
     __atomic_store_n(&request->__error_code, error, __ATOMIC_RELEASE);
 }
 
+// One less is left of the batch. True: none is, and the caller tells the program when it has given
+// the lock back. Under the lock.
+bool leave(Batch* batch, bool failed) {
+    if (batch == nullptr) {
+        return false;
+    }
+    batch->failed |= failed;
+    return --batch->left == 0;
+}
+
+void tell(const Batch& batch) {
+    notify(*batch.image, batch.receiver, batch.event, SI_ASYNCIO);
+}
+
+// The C library finds out when it sends the signal: the operation has failed then.
+bool asks_for_no_signal_there_is(const sigevent& event) {
+    return event.sigev_notify == SIGEV_SIGNAL &&
+           (event.sigev_signo < 0 || event.sigev_signo >= _NSIG);
+}
+
 // `error`: that of the operation if `result` says that it has failed.
 void complete(const Operation& operation, ssize_t result, int error) {
     const sigevent event = operation.request->aio_sigevent; // the program may change it then
+    if (asks_for_no_signal_there_is(event)) {
+        result = -1;
+        error = EINVAL;
+    }
+    bool is_last = false;
     {
         const std::lock_guard guard(operations().lock);
         operations().waiting.erase(operation.request);
@@ -91,9 +127,14 @@ void complete(const Operation& operation, ssize_t result, int error) {
         }
         set_result(operation.request, result, result < 0 ? error : 0);
         operations().completed.fetch_add(1, std::memory_order_seq_cst);
+        is_last = leave(operation.batch.get(), result < 0);
+        // Under the lock: a wait that begins afterwards would take it for a handler.
+        futex_wake(operations().completed, INT_MAX);
     }
-    futex_wake(operations().completed, INT_MAX);
     notify(*operation.image, operation.receiver, event, SI_ASYNCIO);
+    if (is_last) {
+        tell(*operation.batch);
+    }
 }
 
 ssize_t transfer(const aiocb& request, bool reads) {
@@ -156,8 +197,21 @@ bool join_lane(const Operation& operation, bool needs_one, bool& is_first) {
     return true;
 }
 
-int begin(Image& image, aiocb* request, int what) {
-    const Operation operation{&image, request, EventReceiver(), what};
+bool is_priority(int reduction) {
+    return reduction >= 0 && reduction <= sysconf(_SC_AIO_PRIO_DELTA_MAX);
+}
+
+int begin(Image& image, aiocb* request, int what, std::shared_ptr<Batch> batch = nullptr) {
+    if ((what == LIO_READ || what == LIO_WRITE) && !is_priority(request->aio_reqprio)) {
+        set_result(request, -1, EINVAL);
+        errno = EINVAL;
+        return -1;
+    }
+    const Operation operation{&image, request, EventReceiver(), what, std::move(batch)};
+    if (operation.batch != nullptr) {
+        const std::lock_guard guard(operations().lock);
+        ++operation.batch->left;
+    }
     bool is_first = false;
     if (!join_lane(operation, !is_file(request->aio_fildes), is_first)) {
         perform(operation);
@@ -168,6 +222,7 @@ int begin(Image& image, aiocb* request, int what) {
         const std::lock_guard guard(operations().lock);
         operations().lanes.erase(*key);
         operations().waiting.erase(request);
+        leave(operation.batch.get(), true); // the call is left
         set_result(request, -1, EAGAIN);
         errno = EAGAIN;
         return -1;
@@ -216,26 +271,16 @@ int wait_until(const timespec* timeout, IsDone is_done) {
     }
 }
 
-void wait_for_all(std::span<aiocb* const> requests) {
-    while (wait_until(nullptr, [&] {
-               return std::none_of(requests.begin(), requests.end(), is_under_way);
-           }) != 0) {
+// Begins them. Returns how many of them could not begin, and sets errno then.
+std::size_t begin_each(const std::shared_ptr<Batch>& batch, std::span<aiocb* const> requests) {
+    std::size_t refused = 0;
+    for (aiocb* request : requests) {
+        const int what = request != nullptr ? request->aio_lio_opcode : LIO_NOP;
+        if (what != LIO_NOP && begin(*batch->image, request, what, batch) != 0) {
+            ++refused;
+        }
     }
-}
-
-// The notice that is sent when all operations of a list are done.
-struct Batch {
-    Image* image;
-    EventReceiver receiver;
-    std::vector<aiocb*> requests;
-    sigevent event;
-};
-
-void* tell_of_batch(void* given) {
-    const std::unique_ptr<Batch> batch(static_cast<Batch*>(given));
-    wait_for_all(batch->requests);
-    notify(*batch->image, batch->receiver, batch->event, SI_ASYNCIO);
-    return nullptr;
+    return refused;
 }
 
 int begin_all(Image& image, int mode, std::span<aiocb* const> requests, const sigevent* event) {
@@ -243,27 +288,29 @@ int begin_all(Image& image, int mode, std::span<aiocb* const> requests, const si
         errno = EINVAL;
         return -1;
     }
-    auto batch = std::make_unique<Batch>(Batch{&image, EventReceiver(), {}, {}});
-    bool failed = false;
-    for (aiocb* request : requests) {
-        const int what = request != nullptr ? request->aio_lio_opcode : LIO_NOP;
-        if (what != LIO_NOP) {
-            failed |= begin(image, request, what) != 0;
-            batch->requests.push_back(request);
-        }
-    }
-    if (mode == LIO_WAIT) {
-        wait_for_all(batch->requests);
-        failed |= std::any_of(batch->requests.begin(), batch->requests.end(),
-                              [](const aiocb* request) { return request->__error_code != 0; });
-    } else if (event != nullptr && event->sigev_notify != SIGEV_NONE) {
+    const auto batch = std::make_shared<Batch>(Batch{&image, EventReceiver()});
+    batch->event.sigev_notify = SIGEV_NONE;
+    if (mode == LIO_NOWAIT && event != nullptr) {
         batch->event = *event;
-        if (begin_detached(tell_of_batch, batch.get()) == 0) {
-            static_cast<void>(batch.release()); // tell_of_batch has it
-        }
     }
-    errno = failed ? EIO : errno;
-    return failed ? -1 : 0;
+    const std::size_t refused = begin_each(batch, requests);
+    int error = errno; // of what could not begin
+    if (mode == LIO_WAIT) {
+        while (wait_until(nullptr, [&] { return batch->left == 1; }) != 0) { // a handler has run
+        }
+        errno = batch->failed ? EIO : error;
+        return batch->failed || refused != 0 ? -1 : 0;
+    }
+    bool is_last = false;
+    {
+        const std::lock_guard guard(operations().lock);
+        is_last = leave(batch.get(), false);
+    }
+    if (is_last) {
+        tell(*batch);
+    }
+    errno = error;
+    return refused == 0 ? 0 : -1;
 }
 
 } // namespace
@@ -319,6 +366,13 @@ int aio_cancel(int file, aiocb* request) {
     const Image* image = program_of_caller();
     if (image == nullptr) {
         return ::aio_cancel(file, request);
+    }
+    if (::fcntl(file, F_GETFD) < 0) {
+        return -1; // EBADF
+    }
+    if (request != nullptr && request->aio_fildes != file) {
+        errno = EINVAL;
+        return -1;
     }
     std::vector<Operation> cancelled;
     bool is_one_under_way = false;

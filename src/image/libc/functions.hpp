@@ -329,6 +329,7 @@ int aio_suspend(const aiocb* const* requests, int count, const timespec* timeout
 int aio_cancel(int file, aiocb* request);
 int lio_listio(int mode, aiocb* const* requests, int count, sigevent* event);
 int mq_notify(mqd_t queue, const sigevent* event);
+int mq_close(mqd_t queue);
 int getaddrinfo_a(int mode, gaicb** requests, int count, sigevent* event);
 
 // Patterns (regex.cpp)

@@ -4,14 +4,19 @@
 #include <aio.h>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <ctime>
+#include <deque>
+#include <map>
 #include <memory>
 #include <mqueue.h>
 #include <mutex>
 #include <netdb.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <utility>
 
 #include "base/blocked_signals.hpp"
 #include "image/host.hpp"
@@ -198,13 +203,15 @@ SignalFunctions signal_functions{};
 // Has the signal of a timer come to the calling thread's image, without a host to its first thread.
 bool aim(sigevent& event) {
     Image* image = current_image();
-    if (event.sigev_notify != SIGEV_SIGNAL || image == nullptr) {
+    const bool is_for_thread = event.sigev_notify == SIGEV_THREAD_ID;
+    if ((event.sigev_notify != SIGEV_SIGNAL && !is_for_thread) || image == nullptr) {
         return true;
     }
     if (signal_functions.aim != nullptr) {
         return signal_functions.aim(&event);
     }
-    if (image->running().kernel_thread != 0 && image->running().process == getpid()) {
+    if (!is_for_thread && image->running().kernel_thread != 0 &&
+        image->running().process == getpid()) {
         event.sigev_notify = SIGEV_THREAD_ID; // else another image's thread may get the signal
         event._sigev_un._tid = image->running().kernel_thread;
     }
@@ -284,6 +291,13 @@ class ByThread {
     std::unique_ptr<SentByThread> sent_;
 };
 
+// No thread is going to call for it.
+void drop(const Notice& notice) {
+    if (notice.function == send_signal) {
+        delete static_cast<SentByThread*>(notice.value.sival_ptr);
+    }
+}
+
 // ---- Messages for which a thread is asked. The kernel tells of one by a socket, and the C
 // library's thread that reads it has no descriptors of the image's.
 
@@ -304,6 +318,8 @@ void* await_message(void* given) {
     if (got == static_cast<ssize_t>(cookie_bytes) && cookie[cookie_bytes - 1] == woken_up) {
         const Notice copy = announcement->notice;
         call_in_new_thread(copy);
+    } else { // withdrawn
+        drop(announcement->notice);
     }
     return nullptr;
 }
@@ -331,6 +347,98 @@ int notify_by_thread(mqd_t queue, const sigevent& event) {
     }
     static_cast<void>(announcement.release()); // await_message has it
     return 0;
+}
+
+// ---- Messages of which the C library's thread tells. It says nothing of a notice that is
+// withdrawn, and may be on its way then. So it gets the number of a notice, which may have gone.
+
+using QueueKey = std::pair<dev_t, ino_t>;
+struct QueueNotices { // under the lock of notices
+    std::uint64_t last = 0;
+    std::map<std::uint64_t, Notice> all;
+    std::map<QueueKey, std::uint64_t> of_queue; // the last one of each
+    std::deque<std::uint64_t> over;             // withdrawn, or on their way; the oldest first
+};
+
+QueueNotices& queue_notices() {
+    static QueueNotices& only = *new QueueNotices;
+    return only;
+}
+
+void run_queue_notice(sigval value) {
+    Notice notice{};
+    {
+        const std::lock_guard guard(notices_lock());
+        QueueNotices& own = queue_notices();
+        const auto found = own.all.find(reinterpret_cast<std::uintptr_t>(value.sival_ptr));
+        if (found == own.all.end()) {
+            return;
+        }
+        notice = found->second;
+        own.all.erase(found);
+    }
+    call(notice);
+}
+
+// The queue has no notice any more. Under the lock.
+void end_notice_of(const QueueKey& queue) {
+    QueueNotices& own = queue_notices();
+    const auto found = own.of_queue.find(queue);
+    if (found == own.of_queue.end()) {
+        return;
+    }
+    own.over.push_back(found->second);
+    own.of_queue.erase(found);
+    if (own.over.size() > withdrawn_notices_kept) {
+        const auto oldest = own.all.find(own.over.front());
+        own.over.pop_front();
+        if (oldest != own.all.end()) {
+            drop(oldest->second);
+            own.all.erase(oldest);
+        }
+    }
+}
+
+QueueKey key_of(mqd_t queue) {
+    struct stat status {};
+    return ::fstat(queue, &status) == 0 ? QueueKey{status.st_dev, status.st_ino} : QueueKey{};
+}
+
+// Makes a call that leaves the queue without a notice if it returns 0.
+template <typename Call>
+int end_notice_by(mqd_t queue, Call call_library) {
+    const QueueKey key = key_of(queue);
+    const int result = call_library();
+    if (result == 0) {
+        const BlockedSignals blocked; // handlers may ask for notices
+        const std::lock_guard guard(notices_lock());
+        end_notice_of(key);
+    }
+    return result;
+}
+
+int notify_by_library(mqd_t queue, const sigevent& event) {
+    Image* image = current_image();
+    if (event.sigev_notify != SIGEV_THREAD || image == nullptr) {
+        return ::mq_notify(queue, &event);
+    }
+    const QueueKey key = key_of(queue);
+    const BlockedSignals blocked; // handlers may ask for notices
+    const std::lock_guard guard(notices_lock());
+    QueueNotices& own = queue_notices();
+    const std::uint64_t number = ++own.last;
+    own.all[number] = {image, event.sigev_notify_function, event.sigev_value, nullptr, false};
+    sigevent asked = event;
+    asked.sigev_notify_function = run_queue_notice;
+    asked.sigev_value.sival_ptr = reinterpret_cast<void*>(number);
+    const int result = ::mq_notify(queue, &asked);
+    if (result != 0) {
+        own.all.erase(number);
+        return result;
+    }
+    end_notice_of(key); // whatever it had before
+    own.of_queue[key] = number;
+    return result;
 }
 
 } // namespace
@@ -444,18 +552,22 @@ int begin_all_by_library(int mode, aiocb* const* requests, int count, const sige
 
 int mq_notify(mqd_t queue, const sigevent* event) {
     if (event == nullptr) {
-        return ::mq_notify(queue, nullptr);
+        return end_notice_by(queue, [&] { return ::mq_notify(queue, nullptr); });
     }
     ByThread by_thread(*event, SI_MESGQ);
     const sigevent& its = by_thread.event();
-    const int result =
-        its.sigev_notify == SIGEV_THREAD && own_descriptors()
-            ? notify_by_thread(queue, its)
-            : begin_with_copy(&its, [&](sigevent* copy) { return ::mq_notify(queue, copy); });
+    const int result = its.sigev_notify == SIGEV_THREAD && own_descriptors()
+                           ? notify_by_thread(queue, its)
+                           : notify_by_library(queue, its);
     if (result == 0) {
         by_thread.begun();
     }
     return result;
+}
+
+// The kernel withdraws the notice.
+int mq_close(mqd_t queue) {
+    return end_notice_by(queue, [&] { return ::mq_close(queue); });
 }
 
 int getaddrinfo_a(int mode, gaicb** requests, int count, sigevent* event) {

@@ -313,6 +313,7 @@ const Substitute substitutes[] = {
     {"mbsrtowcs", erase(libc::Converter<::mbsrtowcs, 5>::call)},
     {"mbtowc", erase(libc::mbtowc)},
     {"mktime", erase(libc::mktime)},
+    {"mq_close", erase(libc::mq_close)},
     {"mq_notify", erase(libc::mq_notify)},
     {"mrand48", erase(libc::mrand48)},
     {"mtx_lock", erase(libc::mtx_lock)},

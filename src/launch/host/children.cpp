@@ -60,6 +60,10 @@ struct Child {
     pid_t pid;
     pid_t maker; // the thread
     bool told;   // a signal has told of its end
+    // CLD_STOPPED or CLD_CONTINUED, of which a signal has told last, and whether the rank has
+    // waited for that: the next one may look the same.
+    int told_state = 0;
+    bool state_taken = false;
 };
 
 struct Children {
@@ -87,10 +91,20 @@ class HeldChildren {
         return std::any_of(children_.all.begin(), children_.all.end(),
                            [&](const Child& child) { return child.pid == pid; });
     }
+    // Whether a signal has told of the state, which the rank has waited for.
+    bool take_state(pid_t pid, int code) {
+        const auto found = find(pid);
+        if (found == children_.all.end()) {
+            return true;
+        }
+        const bool told = found->told_state == code && !found->state_taken;
+        found->told_state = code;
+        found->state_taken = true;
+        return told;
+    }
     // Whether a signal has told of the child's end.
     bool remove(pid_t pid) {
-        const auto found = std::find_if(children_.all.begin(), children_.all.end(),
-                                        [&](const Child& child) { return child.pid == pid; });
+        const auto found = find(pid);
         const bool told = found == children_.all.end() || found->told;
         if (found != children_.all.end()) {
             children_.all.erase(found);
@@ -99,6 +113,11 @@ class HeldChildren {
     }
 
   private:
+    std::vector<Child>::iterator find(pid_t pid) {
+        return std::find_if(children_.all.begin(), children_.all.end(),
+                            [&](const Child& child) { return child.pid == pid; });
+    }
+
     Children& children_;
     const BlockedSignals blocked_; // restored after the lock is given back
 };
@@ -125,13 +144,8 @@ void wait_for_handlers(const Children& own) {
     }
 }
 
-// The calling rank has waited for the child, and gets its signal before that is told.
-void remove(Children& own, pid_t pid, int code, int status) {
-    if (HeldChildren(own).remove(pid)) {
-        wait_for_handlers(own);
-        act_in_interrupted_fibre(); // or the fibre has kept it
-        return;
-    }
+// The calling rank gets the signal of a child.
+void act_on_child(pid_t pid, int code, int status) {
     siginfo_t information{};
     information.si_signo = SIGCHLD;
     information.si_code = code;
@@ -139,6 +153,25 @@ void remove(Children& own, pid_t pid, int code, int status) {
     information.si_uid = getuid();
     information.si_status = status;
     act_on_signal(rank_of_thread(), information);
+}
+
+// The calling rank has waited for the child, and gets its signal before that is told.
+void remove(Children& own, pid_t pid, int code, int status) {
+    if (HeldChildren(own).remove(pid)) {
+        wait_for_handlers(own);
+        act_in_interrupted_fibre(); // or the fibre has kept it
+        return;
+    }
+    act_on_child(pid, code, status);
+}
+
+// As remove(), for a stop or a continuation.
+void take_state(Children& own, pid_t pid, int code, int status) {
+    if (HeldChildren(own).take_state(pid, code)) {
+        act_in_interrupted_fibre();
+    } else if (wants_stops(rank_of_thread())) {
+        act_on_child(pid, code, status);
+    }
 }
 
 // The fibre's handler runs in the fibre itself meanwhile, and so before the wait has told of the
@@ -339,6 +372,10 @@ pid_t waits_once_for(pid_t pid, int* status, int options, rusage* usage) {
         } else if (WIFSIGNALED(its_status)) {
             remove(*own, said, WCOREDUMP(its_status) ? CLD_DUMPED : CLD_KILLED,
                    WTERMSIG(its_status));
+        } else if (WIFSTOPPED(its_status)) {
+            take_state(*own, said, CLD_STOPPED, WSTOPSIG(its_status));
+        } else {
+            take_state(*own, said, CLD_CONTINUED, SIGCONT);
         }
         if (status != nullptr) {
             *status = its_status;
@@ -377,8 +414,12 @@ pid_t waits_once_by_kind(Children& own, const Wanted& wanted, siginfo_t& its, in
             waitid(one == -1 ? P_ALL : P_PID, static_cast<id_t>(one), &its, options | more);
         return error != 0 ? -1 : its.si_pid;
     });
-    if (said > 0 && (options & WNOWAIT) == 0 && is_end(its)) {
-        remove(own, said, its.si_code, its.si_status);
+    if (said > 0 && (options & WNOWAIT) == 0) {
+        if (is_end(its)) {
+            remove(own, said, its.si_code, its.si_status);
+        } else {
+            take_state(own, said, its.si_code, its.si_status);
+        }
     }
     return said;
 }
@@ -450,6 +491,35 @@ bool find_ended_child(std::uint32_t rank, siginfo_t& information) {
     return found;
 }
 
+bool find_stopped_child(std::uint32_t rank, siginfo_t& information) {
+    if (rank >= rank_count) {
+        return false;
+    }
+    HeldChildren held(children_of_ranks[rank]);
+    for (Child& child : held.list()) {
+        information = {};
+        if (waitid(P_PID, static_cast<id_t>(child.pid), &information,
+                   WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT) == 0 &&
+            information.si_pid == child.pid &&
+            (information.si_code != child.told_state || child.state_taken)) {
+            child.told_state = information.si_code;
+            child.state_taken = false;
+            return true;
+        }
+    }
+    return false;
+}
+
+void skip_stops(std::uint32_t rank) {
+    siginfo_t information{};
+    while (find_stopped_child(rank, information)) {
+    }
+}
+
+bool wants_stops(std::uint32_t rank) {
+    return (actions().of(rank, SIGCHLD).sa_flags & SA_NOCLDSTOP) == 0;
+}
+
 void end_of_child_is_handled(std::uint32_t rank) {
     --children_of_ranks[rank].handlers;
 }
@@ -481,7 +551,7 @@ void begin_child() {
 pid_t note_child(pid_t pid) {
     Children* own = pid > 0 ? children_of_caller() : nullptr;
     if (own != nullptr) {
-        HeldChildren(*own).list().push_back({pid, own_thread(), false});
+        HeldChildren(*own).list().push_back({.pid = pid, .maker = own_thread(), .told = false});
     }
     --being_made;
     if (own != nullptr) {

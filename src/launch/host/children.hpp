@@ -20,6 +20,13 @@ namespace warren::launch {
 bool find_ended_child(std::uint32_t rank, siginfo_t& information);
 // Once its handler has run, or is about to run in the rank's own thread: waits of the rank go on.
 void end_of_child_is_handled(std::uint32_t rank);
+// Finds a child of the rank that has been stopped or continued, of which no signal has told, as
+// find_ended_child does.
+bool find_stopped_child(std::uint32_t rank, siginfo_t& information);
+// No signal is going to tell of those that there are.
+void skip_stops(std::uint32_t rank);
+// Whether the rank wants signals of that.
+bool wants_stops(std::uint32_t rank);
 // Whether a child is being made that is in no list yet.
 bool is_child_being_made();
 // Its parent; no_rank: it is in no list.

@@ -16,6 +16,7 @@
 #include "launch/host/interrupted_calls.hpp"
 #include "launch/host/passed_signals.hpp"
 #include "launch/host/rank_signals.hpp"
+#include "launch/host/rank_timers.hpp"
 #include "launch/host/ranks.hpp"
 #include "launch/host/signal_owners.hpp"
 #include "launch/host/thread_signals.hpp"
@@ -51,11 +52,6 @@ void end_by(std::uint32_t rank, int number, bool own) {
     syscall(SYS_tgkill, getpid(), own_thread(), number);
     pthread_sigmask(SIG_UNBLOCK, &set, nullptr); // it comes now
     install_dispatcher(number, SA_RESTART);      // the process was stopped, and goes on
-}
-
-bool is_about_stops(int number, const siginfo_t& information) {
-    return number == SIGCHLD &&
-           (information.si_code == CLD_STOPPED || information.si_code == CLD_CONTINUED);
 }
 
 Mask blocked_by_handler(const struct sigaction& action, int number) {
@@ -220,17 +216,22 @@ void dispatch_ends(std::uint32_t running, siginfo_t* information, void* context)
     act_on_held_back(SIGCHLD);
 }
 
+// Stops and continuations of children of any rank.
+void dispatch_stops(std::uint32_t running, void* context) {
+    for (std::uint32_t rank = 0; rank < actions().ranks(); ++rank) {
+        siginfo_t its{};
+        while (find_stopped_child(rank, its)) {
+            if (wants_stops(rank)) {
+                give_to_parent(rank, running, &its, context);
+            }
+        }
+    }
+}
+
+// The kernel merges signals of children: one may stand for stops and ends.
 void dispatch_child(std::uint32_t running, siginfo_t* information, void* context) {
-    const std::uint32_t parent =
-        is_about_stops(SIGCHLD, *information) ? rank_of_child(information->si_pid) : no_rank;
-    if (parent == no_rank) {
-        dispatch_ends(running, information, context);
-        return;
-    }
-    if ((actions().of(parent, SIGCHLD).sa_flags & SA_NOCLDSTOP) == 0) {
-        give_to_parent(parent, running, information, context);
-    }
-    act_on_held_back(SIGCHLD);
+    dispatch_stops(running, context);
+    dispatch_ends(running, information, context);
 }
 
 // All fibres that wait for a signal get it. False: none does.
@@ -247,7 +248,7 @@ std::uint32_t receiver_inside(siginfo_t& information, std::uint32_t running, Pas
     if (passed == Passed::to_fibre) {
         const std::uint32_t rank = information.si_uid;
         information.si_uid = information.si_code == SI_TIMER ? 0 : getuid();
-        return rank;
+        return has_ended(rank) ? nobody : rank;
     }
     const std::uint32_t owner = owner_of_signal(information);
     if (owner != no_rank || is_for_all(information)) {
@@ -257,10 +258,15 @@ std::uint32_t receiver_inside(siginfo_t& information, std::uint32_t running, Pas
     return running != no_rank ? running : receiver_among_fibres(running, information.si_signo);
 }
 
+// Whether a signal that has come to a thread of the program's, which is no fibre, is for it alone.
+bool is_for_this_thread(const siginfo_t& information, Passed passed) {
+    return passed == Passed::to_rank || information.si_code == SI_TKILL ||
+           (passed == Passed::none && information.si_code == SI_TIMER && !has_owner(information));
+}
+
 void dispatch_to_fibre(int number, siginfo_t* information, void* context, Passed passed) {
     const std::uint32_t running = rank_of_thread();
-    if (running != no_rank && !warren_fibre_is_one() &&
-        (information->si_code == SI_TKILL || passed == Passed::to_rank)) {
+    if (running != no_rank && !warren_fibre_is_one() && is_for_this_thread(*information, passed)) {
         deliver(running, number, information, context, true, true); // for a thread of the program's
         return;
     }

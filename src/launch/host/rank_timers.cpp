@@ -30,6 +30,7 @@ struct RankTimer {
     std::mutex lock;
     timer_t number{};
     bool is_made = false;
+    std::atomic<bool> ended{false}; // the rank has; written under the lock
 };
 
 struct RankTimers {
@@ -179,12 +180,34 @@ bool is_of_rank(std::uint32_t rank) {
     return rank < rank_timers().ranks && getpid() == rank_timers().process;
 }
 
+enum class Aim : std::uint8_t { at_rank, at_thread, nowhere };
+
+// A fibre asks for its own signals by the number of the thread that runs it, or has run it a moment
+// ago.
+Aim find_aim(std::uint32_t rank, const sigevent& event) {
+    if (event.sigev_notify != SIGEV_THREAD_ID) {
+        return Aim::at_rank;
+    }
+    const pid_t thread = event._sigev_un._tid;
+    const std::uint32_t owner = rank_of_kernel_thread(thread);
+    if (owner != no_rank) {
+        return owner == rank ? Aim::at_thread : Aim::nowhere;
+    }
+    return !rank_timers().fibres                           ? Aim::at_thread
+           : syscall(SYS_tgkill, getpid(), thread, 0) == 0 ? Aim::at_rank
+                                                           : Aim::nowhere;
+}
+
 bool aim_event(sigevent* event) {
     const std::uint32_t rank = rank_of_thread();
     if (!is_of_rank(rank)) {
         return true;
     }
-    if (!Actions::has(event->sigev_signo)) {
+    const Aim aimed = find_aim(rank, *event);
+    if (aimed == Aim::at_thread) {
+        return true;
+    }
+    if (aimed == Aim::nowhere || !Actions::has(event->sigev_signo)) {
         errno = EINVAL;
         return false;
     }
@@ -203,9 +226,15 @@ bool find_receiver(std::uint32_t& number) {
     return is_of_rank(number);
 }
 
+// A rank that has ended would get it by default, which ends the process.
 void send_event(std::uint32_t rank, const siginfo_t& information) {
     siginfo_t copy = information;
-    if (is_of_rank(rank) && Actions::has(information.si_signo)) {
+    if (!is_of_rank(rank) || !Actions::has(information.si_signo)) {
+        return;
+    }
+    const BlockedSignals blocked;                              // a handler may set the timer
+    const std::lock_guard guard(rank_timers().all[rank].lock); // it doesn't end meanwhile
+    if (!has_ended(rank)) {
         send_to_rank(rank, copy);
     }
 }
@@ -244,6 +273,10 @@ void prepare_timers(std::uint32_t ranks, bool fibres) {
     warren_image_aim_signals_by(&functions);
 }
 
+bool has_ended(std::uint32_t rank) {
+    return rank_timers().all[rank].ended.load(std::memory_order_acquire);
+}
+
 int start_router() {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
@@ -265,6 +298,7 @@ void end_timers(std::uint32_t rank) {
         timer_delete(timer.number);
         timer.is_made = false;
     }
+    timer.ended.store(true, std::memory_order_release);
     end_owners(rank);
 }
 

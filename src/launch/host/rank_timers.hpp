@@ -21,6 +21,7 @@ void prepare_timers(std::uint32_t ranks, bool fibres);
 int start_router();
 // The rank has ended: its timers signal nobody any more.
 void end_timers(std::uint32_t rank);
+bool has_ended(std::uint32_t rank);
 
 // Replacements for the C library's functions.
 std::span<const warren_image_binding> timer_bindings();

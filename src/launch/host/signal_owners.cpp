@@ -224,6 +224,10 @@ void end_owners(std::uint32_t rank) {
     }
 }
 
+bool has_owner(const siginfo_t& information) {
+    return is_caused(information) && find_owner(information.si_value) != nullptr;
+}
+
 std::uint32_t owner_of_signal(siginfo_t& information) {
     Owner* owner = is_caused(information) ? find_owner(information.si_value) : nullptr;
     if (owner == nullptr) {

@@ -30,6 +30,8 @@ inline constexpr std::uint32_t nobody = UINT32_MAX - 1;
 // The rank to which a signal from the kernel belongs that a timer of a rank's has caused, which
 // gets the number that its program expects; no_rank: none. In signal handlers.
 std::uint32_t owner_of_signal(siginfo_t& information);
+// Whether it is a timer's that has an owner, or has had one.
+bool has_owner(const siginfo_t& information);
 // The program gets this signal now, or never: it has the program's value, and further ones may
 // come. In signal handlers.
 void note_taken(siginfo_t& information);

@@ -262,6 +262,9 @@ int set_action(int number, const struct sigaction* action, struct sigaction* for
         if (is_ignored(wanted) || (!is_handler(wanted) && is_ignored_by_default(number))) {
             discard_pending(rank, number);
         }
+        if (number == SIGCHLD && is_handler(wanted) && !is_handler(before)) {
+            skip_stops(rank);
+        }
     }
     if (former != nullptr) {
         *former = before;

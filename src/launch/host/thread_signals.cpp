@@ -218,9 +218,9 @@ bool remove_thread(RankSignals& signals) {
 }
 
 // A kernel thread of the rank's program begins.
-void note_beginning() {
+void note_beginning(Mask mask) {
     if (RankSignals* signals = signals_of_thread_caller()) {
-        add_thread(*signals, mask_of_thread());
+        add_thread(*signals, mask);
     }
 }
 
@@ -239,6 +239,18 @@ void note_end() {
 
 pid_t first_thread(std::uint32_t rank) {
     return thread_signals().first[rank].load(std::memory_order_acquire);
+}
+
+std::uint32_t rank_of_kernel_thread(pid_t number) {
+    for (std::uint32_t rank = 0; RankSignals* signals = signals_of_rank(rank); ++rank) {
+        const Held held(*signals);
+        for (const SignalThread* one = signals->threads; one != nullptr; one = one->next) {
+            if (one->number == number) {
+                return rank;
+            }
+        }
+    }
+    return no_rank;
 }
 
 void note_come() {

@@ -24,6 +24,8 @@ bool post_to_rank(std::uint32_t rank, const siginfo_t& information);
 bool offer_to_threads(RankSignals& signals, const siginfo_t& information);
 // The kernel's number of the first thread of a rank that is a thread.
 pid_t first_thread(std::uint32_t rank);
+// Whose thread it is that has the kernel's number, and is no fibre; no_rank: no rank's.
+std::uint32_t rank_of_kernel_thread(pid_t number);
 // The signals that the calling thread lets through now are pending no longer.
 void take_pending(RankSignals& signals, Mask let_through);
 

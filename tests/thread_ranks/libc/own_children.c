@@ -357,6 +357,36 @@ static void stops(void) {
     set_default(SIGCHLD, 0);
 }
 
+/* Of children of all ranks at once, whose signals the system merges. */
+static void stops_at_once(void) {
+    handle(SIGCHLD, note, SA_RESTART);
+    const pid_t child = fork();
+    if (child == 0) {
+        while (1) {
+            pause();
+        }
+    }
+    int status = 0;
+    for (int round = 0; round < 3 * rounds; ++round) {
+        together();
+        calls = 0;
+        kill(child, SIGSTOP);
+        expect(waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status));
+        await_calls(1);
+        expect(calls == 1 && last_code == CLD_STOPPED && last_child == child);
+        together();
+        calls = 0;
+        kill(child, SIGCONT);
+        expect(waitpid(child, &status, WCONTINUED) == child && WIFCONTINUED(status));
+        await_calls(1);
+        expect(calls == 1 && last_code == CLD_CONTINUED && last_child == child);
+    }
+    set_default(SIGCHLD, 0);
+    kill(child, SIGKILL);
+    expect(waitpid(child, &status, 0) == child);
+    together();
+}
+
 static int open_pidfd(pid_t child) {
     return (int)syscall(SYS_pidfd_open, child, 0);
 }
@@ -510,6 +540,7 @@ int main(int argc, char** argv) {
     blocked_signals_of_ends();
     threads_that_wait_for_ends();
     stops();
+    stops_at_once();
     descriptors_of_children();
     pipes();
     commands();

@@ -385,6 +385,67 @@ static void jump_while_computing(void) {
     together();
 }
 
+static int make_timer_for(pid_t thread, timer_t* timer) {
+    struct sigevent event;
+    memset(&event, 0, sizeof event);
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = SIGRTMIN + 3;
+    event.sigev_value.sival_int = world_rank;
+    event._sigev_un._tid = thread;
+    return timer_create(CLOCK_MONOTONIC, &event, timer);
+}
+
+static volatile sig_atomic_t number_of_thread, may_end;
+
+static void* stay_a_while(void* unused) {
+    own_rank = world_rank;
+    number_of_thread = gettid();
+    while (!may_end) {
+        usleep(period_us);
+    }
+    return unused;
+}
+
+static void start(timer_t timer) {
+    const struct itimerspec times = {{0, period_us * 1000}, {0, period_us * 1000}};
+    expect(timer_settime(timer, 0, &times, NULL) == 0);
+}
+
+/* A timer may name the calling thread, and others of its rank. */
+static void timers_for_a_thread(void) {
+    handle(SIGRTMIN + 3, note, SA_RESTART);
+    pthread_t thread;
+    timer_t timer;
+    strange = calls = 0;
+    together();
+    expect(make_timer_for(gettid(), &timer) == 0);
+    start(timer);
+    for (int i = 1; i <= 20; ++i) {
+        await_calls(i);
+        expect(last_value == world_rank && pthread_equal(handled_in, first_thread));
+    }
+    expect(timer_delete(timer) == 0);
+    number_of_thread = may_end = 0;
+    expect(pthread_create(&thread, NULL, stay_a_while, NULL) == 0);
+    for (int look = 0; look < looks && number_of_thread == 0; ++look) {
+        usleep(between_looks_us);
+    }
+    together();
+    calls = 0;
+    expect(make_timer_for(number_of_thread, &timer) == 0);
+    start(timer);
+    await_calls(3);
+    expect(last_value == world_rank && pthread_equal(handled_in, thread));
+    expect(timer_delete(timer) == 0);
+    int others = number_of_thread;
+    MPI_Bcast(&others, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    expect(world_rank == 0 || (make_timer_for(others, &timer) == -1 && errno == EINVAL));
+    expect(make_timer_for(getppid(), &timer) == -1 && errno == EINVAL);
+    together();
+    may_end = 1;
+    expect(pthread_join(thread, NULL) == 0 && strange == 0);
+}
+
 /* A handler writes to its rank's stream. */
 static void print(int number) {
     fprintf(log_file, "%d %d %d\n", world_rank, own_rank, number);
@@ -423,6 +484,7 @@ int main(int argc, char** argv) {
     signals_for_the_first();
     jumps();
     jump_while_computing();
+    timers_for_a_thread();
     streams();
     if (finish() != 0) {
         return 1;

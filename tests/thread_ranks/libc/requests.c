@@ -104,6 +104,63 @@ static void signals_of_lists(int file) {
     expect(calls == 1 && last_value == 50 + world_rank);
 }
 
+/* The program uses a request again while others of its list are under way. */
+static void lists_whose_requests_are_used_again(void) {
+    int first[2], second[2];
+    char text[2];
+    expect(pipe(first) == 0 && pipe(second) == 0);
+    struct aiocb requests[] = {request_of(first[0], &text[0], 1),
+                               request_of(second[0], &text[1], 1)};
+    struct aiocb* list[] = {&requests[0], &requests[1]};
+    requests[0].aio_lio_opcode = requests[1].aio_lio_opcode = LIO_READ;
+    calls = 0;
+    struct sigevent wanted = event(60 + world_rank);
+    expect(lio_listio(LIO_NOWAIT, list, 2, &wanted) == 0);
+    expect(write(first[1], "a", 1) == 1);
+    await(&requests[0]);
+    expect(aio_return(&requests[0]) == 1 && aio_read(&requests[0]) == 0);
+    usleep(2000);
+    expect(calls == 0 && write(second[1], "b", 1) == 1);
+    await_calls(1);
+    expect(aio_error(&requests[0]) == EINPROGRESS && aio_error(&requests[1]) == 0);
+    expect(calls == 1 && last_value == 60 + world_rank);
+    expect(write(first[1], "c", 1) == 1);
+    await(&requests[0]);
+    /* A list of nothing is done at once. */
+    calls = 0;
+    expect(lio_listio(LIO_NOWAIT, list, 0, &wanted) == 0);
+    await_calls(1);
+    for (int i = 0; i < 2; ++i) {
+        close(first[i]);
+        close(second[i]);
+    }
+}
+
+static void errors_of_operations(int file) {
+    char text[4];
+    struct aiocb request = request_of(file, text, 4);
+    struct aiocb* const list[] = {&request};
+    request.aio_lio_opcode = LIO_READ;
+    const long most = sysconf(_SC_AIO_PRIO_DELTA_MAX);
+    for (int i = 0; i < 2; ++i) {
+        request.aio_reqprio = i == 0 ? -1 : (int)most + 1;
+        expect(aio_read(&request) == -1 && errno == EINVAL);
+        expect(aio_error(&request) == EINVAL && aio_return(&request) == -1);
+        expect(lio_listio(LIO_WAIT, list, 1, NULL) == -1 && errno == EINVAL);
+        expect(lio_listio(LIO_NOWAIT, list, 1, NULL) == -1 && errno == EINVAL);
+    }
+    request.aio_reqprio = (int)most;
+    request.aio_sigevent = event(0);
+    request.aio_sigevent.sigev_signo = 1000;
+    expect(aio_read(&request) == 0);
+    await(&request);
+    expect(aio_error(&request) == EINVAL && aio_return(&request) == -1);
+    expect(lio_listio(LIO_WAIT, list, 1, NULL) == -1 && errno == EIO);
+    expect(aio_cancel(-1, NULL) == -1 && errno == EBADF);
+    expect(aio_cancel(2, &request) == -1 && errno == EINVAL);
+    expect(aio_cancel(file, &request) == AIO_ALLDONE);
+}
+
 static void awaited_signals_of_operations(int file) {
     char text[20];
     struct aiocb request = request_of(file, text, 4);
@@ -201,6 +258,48 @@ static void signals_of_queues(void) {
     expect(mq_close(queue) == 0 && mq_unlink(name) == 0);
 }
 
+static long resident_pages(void) {
+    long all = 0, resident = 0;
+    FILE* stream = fopen("/proc/self/statm", "r");
+    expect(stream != NULL && fscanf(stream, "%ld %ld", &all, &resident) == 2);
+    fclose(stream);
+    return resident;
+}
+
+/* They leave nothing behind. */
+static void withdrawn_notices(void) {
+    enum { warm_up = 1000, measured = 6000, most_pages = 384 };
+    char name[60];
+    struct mq_attr attributes;
+    memset(&attributes, 0, sizeof attributes);
+    attributes.mq_maxmsg = 2;
+    attributes.mq_msgsize = 64;
+    snprintf(name, sizeof name, "/mpi-test-notices.%d.%d", (int)getpid(), world_rank);
+    mqd_t queue = mq_open(name, O_CREAT | O_RDWR, 0600, &attributes);
+    calls = 0;
+    long pages = 0;
+    for (int i = 0; i < warm_up + measured; ++i) {
+        if (i == warm_up) {
+            together();
+            pages = resident_pages();
+            together();
+        }
+        const struct sigevent wanted = event(i);
+        expect(mq_notify(queue, &wanted) == 0);
+        if (i % 3 == 0) {
+            expect(mq_close(queue) == 0);
+            queue = mq_open(name, O_RDWR);
+        } else {
+            expect(mq_notify(queue, NULL) == 0);
+        }
+    }
+    together();
+    pages = resident_pages() - pages;
+    expect(calls == 0 && pages < most_pages);
+    together();
+    expect(mq_close(queue) == 0 && mq_unlink(name) == 0);
+}
+
 static void signals_of_look_ups(void) {
     char number[20];
     snprintf(number, sizeof number, "10.0.0.%d", world_rank);
@@ -222,17 +321,41 @@ static void signals_of_look_ups(void) {
     together();
 }
 
+/* Rank 0 has ended when its operation is done: nobody gets the signal. */
+static void end_before_an_operation(void) {
+    static struct aiocb request;
+    static char byte;
+    if (world_rank != 0) {
+        usleep(600000);
+        return;
+    }
+    int ends[2];
+    expect(pipe(ends) == 0);
+    request = request_of(ends[0], &byte, 1);
+    request.aio_sigevent = event(1);
+    expect(aio_read(&request) == 0);
+    if (fork() == 0) {
+        usleep(200000);
+        _exit(write(ends[1], "x", 1) != 1);
+    }
+}
+
 int main(int argc, char** argv) {
     begin(&argc, &argv);
     handle(SIGUSR1, note, SA_RESTART);
     const int file = open("/etc/passwd", O_RDONLY);
     signals_of_operations(file);
     signals_of_lists(file);
+    lists_whose_requests_are_used_again();
+    errors_of_operations(file);
     awaited_signals_of_operations(file);
     order_of_operations();
     interrupted_waits();
     signals_of_queues();
+    withdrawn_notices();
     signals_of_look_ups();
     close(file);
-    return finish();
+    finish();
+    end_before_an_operation();
+    return failures != 0;
 }

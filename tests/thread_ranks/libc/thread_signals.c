@@ -138,6 +138,42 @@ static void signals_for_threads(void) {
     close(ends[1]);
 }
 
+static void* note_mask(void* mask) {
+    pthread_sigmask(SIG_BLOCK, NULL, mask);
+    usleep(period_us / 10);
+    return mask;
+}
+
+/* It comes as soon as there is the thread, which has its maker's mask. */
+static void signals_for_new_threads(void) {
+    enum { threads = 50 };
+    handle(SIGUSR1, count, SA_RESTART);
+    sigset_t set, mask;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR2);
+    expect(pthread_sigmask(SIG_BLOCK, &set, NULL) == 0);
+    calls = calls_in_first_thread = 0;
+    for (int i = 1; i <= threads; ++i) {
+        pthread_t thread;
+        expect(pthread_create(&thread, NULL, note_mask, &mask) == 0);
+        expect(pthread_kill(thread, SIGUSR1) == 0);
+        expect(pthread_join(thread, NULL) == 0);
+        expect(calls == i && calls_in_first_thread == 0);
+        expect(sigismember(&mask, SIGUSR2) == 1 && sigismember(&mask, SIGUSR1) == 0 &&
+               sigismember(&mask, SIGTERM) == 0);
+    }
+    expect(pthread_sigmask(SIG_UNBLOCK, &set, NULL) == 0);
+    /* Or the mask that its attributes have. */
+    pthread_attr_t attributes;
+    pthread_t thread;
+    expect(pthread_attr_init(&attributes) == 0);
+    expect(pthread_attr_setsigmask_np(&attributes, &set) == 0);
+    expect(pthread_create(&thread, &attributes, note_mask, &mask) == 0);
+    expect(pthread_join(thread, NULL) == 0);
+    expect(sigismember(&mask, SIGUSR2) == 1 && sigismember(&mask, SIGUSR1) == 0);
+    pthread_attr_destroy(&attributes);
+}
+
 /* A signal of which no handler runs ends no sleep. */
 static void stops_of_children(void) {
     handle(SIGCHLD, count, SA_NOCLDSTOP);
@@ -290,6 +326,7 @@ int main(int argc, char** argv) {
     first_thread = pthread_self();
     const int threads = strcmp(argv[1], "threads") == 0;
     signals_for_threads();
+    signals_for_new_threads();
     if (!threads) { /* whose children's signals are all ranks' */
         stops_of_children();
         handler_that_reaps();

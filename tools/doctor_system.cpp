@@ -73,7 +73,8 @@ Finding processors() {
     if (const unsigned quota = launch::processor_quota(); quota != 0 && quota < allowed.count()) {
         return {Finding::note, "processors",
                 text + "; the control group grants the time of " + std::to_string(quota),
-                "raise cpu.max, or give ranks no more processors than that (taskset)"};
+                "raise it (cpu.max, cpu.cfs_quota_us; containers: --cpus), or give ranks no more "
+                "processors than that (taskset)"};
     }
     if (allowed.count() < static_cast<unsigned>(online)) {
         return {Finding::note, "processors",
@@ -122,8 +123,10 @@ Finding single_copy() {
     return {Finding::hinders, "single copy",
             (probe.refusal.empty() ? std::string("unknown") : "refused (" + probe.refusal + ")") +
                 ": large messages of processes are copied twice",
-            by_scope ? "sysctl kernel.yama.ptrace_scope=1"
-                     : "start the container with --cap-add=SYS_PTRACE, or use --ranks threads"};
+            by_scope
+                ? "sysctl kernel.yama.ptrace_scope=1"
+                : "start the container with --cap-add=SYS_PTRACE (a seccomp profile of your own "
+                  "must allow process_vm_readv), or use --ranks threads"};
 }
 
 Finding fences() {
@@ -181,29 +184,17 @@ Finding descriptors() {
 }
 
 Finding processes() {
-    rlimit limit{};
-    getrlimit(RLIMIT_NPROC, &limit);
-    std::uint64_t most = geteuid() == 0 ? RLIM_INFINITY : limit.rlim_cur; // root may have more
-    std::string by = "ulimit -u";
-    const auto take = [&](const std::string& path) {
-        if (const auto value = number_in(path); value && *value < most) {
-            most = *value;
-            by = path;
-        }
-    };
-    take("/proc/sys/kernel/threads-max");
-    take("/proc/sys/kernel/pid_max");
-    if (const std::string group = launch::first_line("/proc/self/cgroup");
-        group.starts_with("0::")) {
-        take("/sys/fs/cgroup" + group.substr(3) + "/pids.max");
+    const launch::TaskLimit limit = launch::tightest_task_limit();
+    if (limit.text.empty()) {
+        return {Finding::good, "processes", "no limit"};
     }
-    const std::string text = number(most) + " processes and threads (" + by + ")";
-    if (most >= 2 * many_ranks) {
+    const std::string text =
+        "room for " + number(limit.room) + " more processes and threads: " + limit.text;
+    if (limit.room >= 2 * many_ranks) {
         return {Finding::good, "processes", text};
     }
-    return {Finding::hinders, "processes",
-            text + ": ranks that are processes or threads can't be more",
-            "raise it, or use --ranks fibres"};
+    return {Finding::hinders, "processes", text,
+            "raise it (containers: --pids-limit), or use --ranks fibres"};
 }
 
 Finding mappings() {

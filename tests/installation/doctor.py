@@ -74,6 +74,31 @@ expect(doctor(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (12,
        "descriptors", "prevents", ": 0 ranks that")
 narrow = doctor(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 33, 1 << 33)))
 expect(narrow, "memory", "hinders", r"ulimit -v is 8388608 kB.*remedy: ulimit -v unlimited")
+
+
+def with_pids_limit(most):
+    """Findings in a control group with room for `most` processes and threads; None: there can't be one."""
+    for root in ("/sys/fs/cgroup/pids", "/sys/fs/cgroup"):
+        folder = pathlib.Path(root) / f"warren-doctor-{os.getpid()}"
+        try:
+            folder.mkdir()
+        except OSError:
+            continue
+        try:
+            (folder / "pids.max").write_text(str(most))
+            return doctor(preexec_fn=lambda: (folder / "cgroup.procs").write_text(str(os.getpid())))
+        except OSError:
+            continue
+        finally:
+            folder.rmdir()
+    return None
+
+
+crowded = with_pids_limit(300)
+if crowded is None:
+    print("LEFT OUT: there can be no control group with a limit of processes")
+else:
+    expect(crowded, "processes", "hinders", r"room for 29\d more.*pids\.max is 300.*remedy: .*--ranks fibres")
 expect(doctor(env={**os.environ, "SLURM_JOB_ID": "17"}), "launcher", "note", "SLURM_JOB_ID=17")
 if not any(map(os.path.exists, ("/.dockerenv", "/run/.containerenv", "/.singularity.d"))):
     expect(doctor(env={**os.environ, "container": "lxc"}), "container", "note", "lxc")

@@ -174,19 +174,14 @@ std::uint32_t processor_quota() {
 
 namespace {
 
-struct TaskLimit {
-    std::uint64_t room = no_limit;
-    std::string text;
-
-    void consider(std::uint64_t limit, std::uint64_t used, const std::string& name) {
-        const std::uint64_t here = limit - std::min(limit, used);
-        if (limit < no_limit && here < room) {
-            room = here;
-            text = name + " is " + std::to_string(limit) +
-                   (used != 0 ? ", of which " + std::to_string(used) + " are in use" : "");
-        }
+void consider(TaskLimit& least, std::uint64_t limit, std::uint64_t used, const std::string& name) {
+    const std::uint64_t room = limit - std::min(limit, used);
+    if (limit < no_limit && room < least.room) {
+        least.room = room;
+        least.text = name + " is " + std::to_string(limit) +
+                     (used != 0 ? ", of which " + std::to_string(used) + " are in use" : "");
     }
-};
+}
 
 // How many processes and threads the system has: the second number of "3/512".
 std::uint64_t tasks_of_system(const std::string& root) {
@@ -197,27 +192,32 @@ std::uint64_t tasks_of_system(const std::string& root) {
 
 } // namespace
 
-Error check_free_tasks(std::uint64_t tasks, const std::string& root) {
+TaskLimit tightest_task_limit(const std::string& root) {
     TaskLimit least;
     const std::uint64_t used = tasks_of_system(root);
-    least.consider(number_in(read_small(root + "/proc/sys/kernel/threads-max")), used,
-                   "the system's limit of threads (sysctl kernel.threads-max)");
-    least.consider(number_in(read_small(root + "/proc/sys/kernel/pid_max")), used,
-                   "the system's limit of process numbers (sysctl kernel.pid_max)");
+    consider(least, number_in(read_small(root + "/proc/sys/kernel/threads-max")), used,
+             "the system's limit of threads (sysctl kernel.threads-max)");
+    consider(least, number_in(read_small(root + "/proc/sys/kernel/pid_max")), used,
+             "the system's limit of process numbers (sysctl kernel.pid_max)");
     rlimit own{};
     if (root.empty() && getuid() != 0 && getrlimit(RLIMIT_NPROC, &own) == 0 &&
         own.rlim_cur != RLIM_INFINITY) {
-        least.consider(own.rlim_cur, 0, "the user's limit of processes (ulimit -u)");
+        consider(least, own.rlim_cur, 0, "the user's limit of processes (ulimit -u)");
     }
     if (root.empty()) {
         for_each_folder("pids", [&](const Folder& folder) {
             const std::string current = read_small(folder.path + "/pids.current");
-            least.consider(number_in(read_small(folder.path + "/pids.max")),
-                           current.empty() ? 0 : number_in(current),
-                           "the control group's limit " + folder.path + "/pids.max");
+            consider(least, number_in(read_small(folder.path + "/pids.max")),
+                     current.empty() ? 0 : number_in(current),
+                     "the control group's limit " + folder.path + "/pids.max");
         });
     }
-    return tasks <= least.room ? Error{} : fail(exit_failure, "%s", least.text.c_str());
+    return least;
+}
+
+Error check_free_tasks(std::uint64_t tasks, const std::string& root) {
+    const TaskLimit limit = tightest_task_limit(root);
+    return tasks <= limit.room ? Error{} : fail(exit_failure, "%s", limit.text.c_str());
 }
 
 std::vector<SharedLimit> shared_limits(bool together, const std::string& root) {

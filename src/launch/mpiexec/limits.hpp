@@ -22,8 +22,17 @@ std::string describe_memory_limit();
 // Processors' worth of time that the control groups grant, rounded up; 0: no limit.
 std::uint32_t processor_quota();
 
-// Fails when `tasks` more processes or threads can't be beside those that there are. Files of the
-// system are looked for below `root`.
+// The limit of the system, the user or a control group that leaves the fewest processes and
+// threads.
+struct TaskLimit {
+    std::uint64_t room = UINT64_MAX; // how many more there can be
+    std::string text; // "… (sysctl kernel.pid_max) is 32768, of which 400 are in use"
+};
+
+// The text is empty when there is no limit. Files of the system are looked for below `root`.
+TaskLimit tightest_task_limit(const std::string& root = "");
+
+// Fails when `tasks` more processes or threads can't be beside those that there are.
 Error check_free_tasks(std::uint64_t tasks, const std::string& root = "");
 
 // A limit of the system for all ranks together: either for their processes, or for the one process

@@ -54,7 +54,17 @@ TEST(Limits, tasks_that_the_system_has_no_room_for_are_an_error_that_names_the_l
               std::string::npos);
 }
 
+TEST(Limits, the_limit_that_leaves_the_fewest_tasks_is_named_with_what_it_leaves) {
+    const System system;
+    EXPECT_EQ(tightest_task_limit(system.root()).room, 600U);
+    system.write("proc/sys/kernel/pid_max", "900");
+    const TaskLimit limit = tightest_task_limit(system.root());
+    EXPECT_EQ(limit.room, 500U);
+    EXPECT_NE(limit.text.find("kernel.pid_max) is 900"), std::string::npos);
+}
+
 TEST(Limits, without_the_systems_files_there_is_no_limit) {
+    EXPECT_EQ(tightest_task_limit("/nowhere").text, "");
     EXPECT_EQ(text_of(check_free_tasks(1U << 20, "/nowhere")), "");
 }
 

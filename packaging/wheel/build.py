@@ -27,7 +27,7 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 NAME = "warren_mpi"
 # glibc's own libraries, which every system with the wheel's glibc has.
 SYSTEM = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}
-LEFT_OUT = ("lib/warren/dynamorio/", "lib/warren/libwarren-counts-client", "lib/standard-abi/", "share/modulefiles/")
+LEFT_OUT = ("lib/warren/dynamorio/", "lib/warren/libwarren-counts.so", "lib/standard-abi/", "share/modulefiles/")
 REPORTS = ("numpy==", "tree-sitter")  # of python/requirements.txt, which is also of a check of the source
 MODULES = "lib/python3"  # the folder of the Python modules in an installation
 METADATA = """\

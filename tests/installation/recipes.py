@@ -68,6 +68,15 @@ expect(f"Containerfile: not the packages of quickstart, {quickstart}",
 wheel = (top / "packaging/wheel/build.py").read_text(encoding="utf-8")
 expect("the wheel has module files", '"share/modulefiles/"' in wheel)
 
+# What needs DynamoRIO is in no package and no wheel, also of a build tree that has it.
+counts = text("analyser/counts/CMakeLists.txt")
+for name in ("lib/warren/" + re.search(r"OUTPUT_NAME (\S+)", counts)[1] + ".so",
+             "lib/" + re.search(r"INSTALL_LIBDIR}/(warren/\w+)", counts)[1]):
+    left_out = ast.literal_eval(re.search(r"^LEFT_OUT = (\(.*?\))$", wheel, re.MULTILINE)[1])
+    expect(f"the wheel has {name}", any(f"{name}/".startswith(one) for one in left_out))
+    expect(f"packaging/debian/not-installed lacks {name}",
+           f"usr/lib/*/warren/{name}" in text("packaging/debian/not-installed").splitlines())
+
 # The site has each document once, and names none that does not exist.
 named = re.findall(r"^ +- (?:\w+: )?(\S+\.md)$", text("packaging/site/mkdocs.yml"), re.MULTILINE)
 made = {"index.md", "compatibility.md", "pictures.md"}

@@ -5,7 +5,9 @@ The suite is not part of Warren: CHECKOUT is the folder test/mpi of MPICH's sour
 by its line in Makefile.am and run by each of its lines in testlist, once per kind of ranks. The end
 says how many runs were right; the exit status is 1 when one was not.
 
-    tests/suites/mpich.py CHECKOUT [--build build/release] [--ranks processes,threads,fibres] FOLDER...
+    tests/suites/mpich.py CHECKOUT [--build build/release] [--ranks processes,threads,fibres] [--mpicc MPICC] FOLDER...
+
+With MPICH's own mpicc the programs have MPICH's ABI.
 """
 import argparse
 import concurrent.futures
@@ -62,6 +64,8 @@ CONFIGURATION = """
 #define HAVE_MPI_SPAWN 1
 #define HAVE_MPI_IO 1
 #define MPIO_USES_MPI_REQUEST 1
+/* Nothing beyond the standard */
+#define USE_STRICT_MPI 1
 #define THREAD_PACKAGE_NONE 0
 #define THREAD_PACKAGE_INVALID 1
 #define THREAD_PACKAGE_POSIX 2
@@ -84,7 +88,7 @@ class Run:
         words = shlex.split(re.sub(r"^@[^@]*@", "", line), comments=True)
         self.program, self.ranks = words[0], int(words[1])
         self.arguments, self.environment = [], {}
-        self.seconds, self.must_fail, self.may_fail, self.needs_mpich = 180, False, False, False
+        self.seconds, self.must_fail, self.may_fail, self.needs_mpich = 600, False, False, False
         for word in words[2:]:
             key, _, value = word.partition("=")
             if key == "arg":
@@ -98,7 +102,7 @@ class Run:
                 self.must_fail = value in MUST_FAIL
             elif key == "xfail":
                 self.may_fail = True
-            elif key == "mpiexecarg":
+            elif key == "mpiexecarg" or word.lower() == "strict=false":
                 self.needs_mpich = True
             elif key.startswith("-"):
                 self.arguments.append(word)
@@ -136,8 +140,8 @@ class Makefile:
 
 
 class Suite:
-    def __init__(self, checkout, build, work, jobs):
-        self.checkout, self.build, self.work = checkout, build, work
+    def __init__(self, checkout, build, mpicc, work, jobs):
+        self.checkout, self.build, self.mpicc, self.work = checkout, build, mpicc, work
         self.pool = concurrent.futures.ThreadPoolExecutor(jobs)
         self.include = work / "include"
         self.include.mkdir(parents=True)
@@ -149,7 +153,7 @@ class Suite:
         self.objects = {}
 
     def compiler(self, *arguments):
-        return subprocess.run([self.build / "bin/mpicc", *self.flags, *arguments], capture_output=True, text=True,
+        return subprocess.run([self.mpicc, *self.flags, *arguments], capture_output=True, text=True,
                               timeout=300)
 
     def common_objects(self, threads):
@@ -174,7 +178,11 @@ class Suite:
         folder = self.checkout / name
         target = self.work / name / program
         definitions = makefile.definitions(program) + (["-DMTEST_USE_THREAD"] if makefile.threads else [])
-        made = self.compiler(f"-I{folder}", *definitions, *(folder / s for s in makefile.sources(program)),
+        sources = [folder / source for source in makefile.sources(program)]
+        # A function that a program of many tests can call has its main elsewhere.
+        if any("MULTI_TESTS" in source.read_text(errors="replace") for source in sources if source.exists()):
+            sources.append(self.checkout / "util/run_mpitests.c")
+        made = self.compiler(f"-I{folder}", *definitions, *sources,
                              *self.common_objects(makefile.threads), "-lpthread", "-lm", "-o", target)
         return made.stderr if made.returncode else None
 
@@ -232,6 +240,7 @@ def main():
     parser.add_argument("checkout", type=pathlib.Path, help="the folder test/mpi of MPICH's sources")
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"))
     parser.add_argument("--ranks", default="processes,threads,fibres", help="kinds of ranks, with commas")
+    parser.add_argument("--mpicc", type=pathlib.Path, help="compiles the programs (mpicc of the build)")
     parser.add_argument("--jobs", type=int, default=1,
                         help="programs at a time: more than one publish the same name or file, and fail")
     parser.add_argument("folders", nargs="+", metavar="FOLDER")
@@ -240,12 +249,14 @@ def main():
     unknown = set(kinds) - {"processes", "threads", "fibres"}
     if unknown:
         parser.error(f"there is no kind of ranks {', '.join(sorted(unknown))}")
-    for needed in (options.checkout / "util/mtest.c", options.build / "bin/mpicc"):
+    mpicc = options.mpicc or options.build / "bin/mpicc"
+    for needed in (options.checkout / "util/mtest.c", options.build / "bin/mpiexec", mpicc):
         if not needed.exists():
             parser.error(f"{needed} doesn't exist")
     total = failed = 0
     with tempfile.TemporaryDirectory(prefix="mpich-suite-") as work:
-        suite = Suite(options.checkout.resolve(), options.build.resolve(), pathlib.Path(work), options.jobs)
+        suite = Suite(options.checkout.resolve(), options.build.resolve(), mpicc.absolute(),
+                      pathlib.Path(work), options.jobs)
         for name in options.folders:
             for runs, failures in suite.folder(name, kinds).values():
                 total += runs

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "runtime/fibres/api.hpp"
+
 namespace warren::launch {
 
 void Actions::prepare(std::uint32_t ranks) {
@@ -54,6 +56,9 @@ bool is_on_signal_stack() {
 class InHandler {
   public:
     explicit InHandler(int number) : before_(running_handler) {
+        if (warren_fibre_is_one()) {
+            warren_fibre_stay(); // where its mask is
+        }
         if (!is_on_signal_stack()) {
             running_handler = {.frame = frame_address(), .number = is_blocked(number) ? number : 0};
         }

@@ -156,11 +156,11 @@ bool pass_to_worker(std::uint32_t rank, const siginfo_t& information) {
 }
 
 // The rank's handler runs in its fibre: at once if the signal has interrupted that, else when it
-// goes on. In a thread that the program has made it runs there.
+// goes on.
 void give_to_fibre(std::uint32_t rank, std::uint32_t running, siginfo_t* information, void* context,
                    bool own) {
     const bool is_interrupted =
-        rank == running && !(warren_fibre_is_one() && warren_fibre_is_switching());
+        rank == running && warren_fibre_is_one() && !warren_fibre_is_switching();
     if (is_interrupted || !is_handler(actions().of(rank, information->si_signo))) {
         deliver(rank, information->si_signo, information, context, own, rank == running);
     } else {
@@ -290,7 +290,8 @@ void dispatch_to_fibre(int number, siginfo_t* information, void* context, Passed
         return;
     }
     if (rank != no_rank && !hold_back(rank, *information) &&
-        !(passed == Passed::none && rank != running && pass_to_worker(rank, *information))) {
+        !(passed == Passed::none && (rank != running || !warren_fibre_is_one()) &&
+          pass_to_worker(rank, *information))) {
         give_to_fibre(rank, running, information, context, own);
         act_on_held_back(number);
     }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <pthread.h>
 #include <threads.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "base/blocked_signals.hpp"
@@ -348,6 +349,21 @@ RankSignals* watch_for_thread(const sigset_t& awaited) {
     return signals;
 }
 
+namespace {
+
+// While a handler runs, the kernel keeps for its thread what the handler blocks.
+void take_from_kernel() {
+    const sigset_t blocked = set_of(blocked_in_kernel());
+    const timespec at_once{};
+    siginfo_t information{};
+    while (sigtimedwait(&blocked, &information, &at_once) > 0) {
+        ucontext_t context{};
+        fibre_signals().functions.dispatch(information.si_signo, &information, &context);
+    }
+}
+
+} // namespace
+
 SignalWait::SignalWait(RankSignals& signals, Kind kind, const sigset_t* mask,
                        const sigset_t* awaited)
     : signals_(signals),
@@ -406,6 +422,10 @@ bool SignalWait::sleep(std::uint64_t end_ns) {
         return false;
     }
     if (is_in_handler()) {
+        take_from_kernel();
+        if (signals_.arrived.load(std::memory_order_seq_cst) != seen_) {
+            return true;
+        }
         const std::uint64_t ns = std::min(until - now, longest_look_ns);
         const timespec time{.tv_sec = 0, .tv_nsec = static_cast<long>(ns)};
         nanosleep(&time, nullptr);

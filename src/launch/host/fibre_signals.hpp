@@ -22,6 +22,7 @@ namespace warren::launch {
 struct SignalFunctions {
     bool (*deliver)(std::uint32_t rank, siginfo_t& information);
     void (*watch)(int number);
+    void (*dispatch)(int number, siginfo_t* information, void* context);
 };
 void prepare_fibre_signals(std::uint32_t ranks, const SignalFunctions& functions);
 

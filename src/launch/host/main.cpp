@@ -30,6 +30,7 @@
 #include "base/futex.hpp"
 #include "base/page.hpp"
 #include "image/suitability.hpp"
+#include "launch/host/actions.hpp"
 #include "launch/host/children.hpp"
 #include "launch/host/crash.hpp"
 #include "launch/host/descriptor_calls.hpp"
@@ -473,7 +474,9 @@ void prepare_fibres(const HostPlan& plan, const sigset_t& signals) {
                 pthread_sigmask(SIG_SETMASK, &signals_of_workers, nullptr);
             },
         .interrupted = act_in_interrupted_fibre,
+        .stays = is_in_handler,
         .stuck = report_stuck,
+        .expects_signals = expects_timers,
         .blocked = plan.verbose ? explain_blocked : nullptr,
         .loads = loads,
         .steals = plan.steals,

@@ -290,6 +290,20 @@ int start_router() {
     return error;
 }
 
+bool expects_timers() {
+    for (std::uint32_t rank = 0; rank < rank_timers().ranks; ++rank) {
+        RankTimer& timer = rank_timers().all[rank];
+        const BlockedSignals blocked;
+        const std::lock_guard guard(timer.lock);
+        itimerspec times{};
+        if (timer.is_made && timer_gettime(timer.number, &times) == 0 &&
+            (times.it_value.tv_sec != 0 || times.it_value.tv_nsec != 0)) {
+            return true;
+        }
+    }
+    return a_timer_runs();
+}
+
 void end_timers(std::uint32_t rank) {
     RankTimer& timer = rank_timers().all[rank];
     const BlockedSignals blocked;

@@ -19,6 +19,8 @@ void prepare_timers(std::uint32_t ranks, bool fibres);
 // it is none's, and alarm() in a handler makes no thread; the caller has signals blocked. Returns
 // an error number.
 int start_router();
+// Whether an alarm or a timer of a rank runs.
+bool expects_timers();
 // The rank has ended: its timers signal nobody any more.
 void end_timers(std::uint32_t rank);
 bool has_ended(std::uint32_t rank);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 
+#include "base/blocked_signals.hpp"
 #include "launch/host/ranks.hpp"
 
 namespace warren::launch {
@@ -209,6 +210,23 @@ void forget_timer(std::uint32_t rank, timer_t timer) {
         owner->deleted.store(true, std::memory_order_seq_cst);
         release_if_idle(*owner);
     }
+}
+
+bool a_timer_runs() {
+    Owners& own = owners();
+    const BlockedSignals blocked;
+    const std::lock_guard guard(own.lock);
+    const std::size_t count = own.count.load(std::memory_order_relaxed);
+    for (std::size_t index = 0; index < count; ++index) {
+        const Owner& owner = owner_at(index);
+        itimerspec times{};
+        if (owner.has_timer.load(std::memory_order_acquire) &&
+            timer_gettime(owner.timer.load(std::memory_order_relaxed), &times) == 0 &&
+            (times.it_value.tv_sec != 0 || times.it_value.tv_nsec != 0)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void end_owners(std::uint32_t rank) {

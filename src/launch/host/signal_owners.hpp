@@ -22,6 +22,8 @@ bool make_owner(std::uint32_t rank, const sigevent& event, sigval& tag);
 void note_timer(sigval tag, const timer_t* timer);
 // The rank has deleted it. A signal of it that is on its way arrives.
 void forget_timer(std::uint32_t rank, timer_t timer);
+// Whether a timer runs, of which a signal will come.
+bool a_timer_runs();
 // The rank has ended: its timers are deleted, and signals that come yet are dropped.
 void end_owners(std::uint32_t rank);
 

@@ -385,7 +385,7 @@ void prepare_signals(std::uint32_t ranks, bool fibres) {
     prepare_sending(ranks, fibres);
     prepare_dispatch(fibres);
     if (fibres) {
-        prepare_fibre_signals(ranks, {deliver_by_caller, watch_signal});
+        prepare_fibre_signals(ranks, {deliver_by_caller, watch_signal, dispatch});
     }
     pthread_atfork(begin_fork, end_fork, end_fork_in_child);
     warren_image_watch_exec(pass_ignored_on);

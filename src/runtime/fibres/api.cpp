@@ -27,8 +27,10 @@ WARREN_API void warren_fibre_prepare(const HostOptions* options) {
     new Scheduler({.processors = {options->processors, options->processors + options->workers},
                    .fibres = options->fibres,
                    .stuck = options->stuck,
+                   .expects_signals = options->expects_signals,
                    .begin_worker = options->begin_worker,
                    .interrupted = options->interrupted,
+                   .stays = options->stays,
                    .blocked = options->blocked,
                    .loads = options->loads,
                    .steals = options->steals,
@@ -86,11 +88,7 @@ WARREN_API bool warren_fibre_is_one(void) {
 }
 
 WARREN_API bool warren_fibre_sleep_until(std::uint64_t time_ns) {
-    if (Scheduler::current() == nullptr) {
-        return false;
-    }
-    scheduler()->sleep_until(time_ns);
-    return true;
+    return Scheduler::current() != nullptr && scheduler()->sleep_until(time_ns);
 }
 
 namespace {
@@ -129,5 +127,9 @@ WARREN_API int warren_fibre_interrupt(std::uint32_t fibre) {
 }
 
 WARREN_API bool warren_fibre_is_switching(void) {
-    return Inside::has_caller();
+    return Inside::has_caller() || Inside::is_postponed();
+}
+
+WARREN_API void warren_fibre_stay(void) {
+    Scheduler::stay();
 }

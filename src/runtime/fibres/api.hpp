@@ -19,7 +19,9 @@ struct HostOptions {
     std::uint32_t fibres;
     void (*begin_worker)();
     void (*interrupted)(); // in a fibre that has been (warren_fibre_interrupt)
+    bool (*stays)();       // whether the calling fibre still has to (warren_fibre_stay)
     void (*stuck)();
+    bool (*expects_signals)(); // which may resume a fibre
     void (*blocked)(std::uint32_t fibre);
     balance::LoadTable loads;
     bool steals;
@@ -65,6 +67,10 @@ int warren_fibre_thread(std::uint32_t fibre);
 // Returns the kernel's number of another thread that runs it, and may do so for long; 0: none. In
 // signal handlers, too.
 int warren_fibre_interrupt(std::uint32_t fibre);
-// Whether the calling thread is about to switch to another fibre, or a worker without fibre.
+// Whether the calling thread is about to switch to another fibre, a worker without fibre, or in a
+// wait for an object, which must not be left by a jump.
 bool warren_fibre_is_switching(void);
+// The calling fibre has changed what belongs to its kernel thread, such as the mask of signals. It
+// stays there, and waits as a thread does, until HostOptions::stays says that it need not.
+void warren_fibre_stay(void);
 }

@@ -53,13 +53,7 @@ void forget_kernel_thread(std::uint32_t number) {
     static robust_list_head no_mutexes = {{&no_mutexes.list}, 0, nullptr};
     syscall(SYS_set_tid_address, &nobody);
     syscall(SYS_set_robust_list, &no_mutexes, sizeof no_mutexes);
-#if defined(RSEQ_SIG)
-    if (__rseq_size != 0) {
-        constexpr unsigned area_bytes = 32; // as the C library registers it
-        syscall(SYS_rseq, thread_pointer() + __rseq_offset, area_bytes, RSEQ_FLAG_UNREGISTER,
-                RSEQ_SIG);
-    }
-#endif
+    forget_restartable_sequences();
 }
 
 void* give(void* argument) {
@@ -81,6 +75,16 @@ void* give(void* argument) {
 }
 
 } // namespace
+
+void forget_restartable_sequences() {
+#if defined(RSEQ_SIG)
+    if (__rseq_size != 0) {
+        constexpr unsigned area_bytes = 32; // as the C library registers it
+        syscall(SYS_rseq, thread_pointer() + __rseq_offset, area_bytes, RSEQ_FLAG_UNREGISTER,
+                RSEQ_SIG);
+    }
+#endif
+}
 
 int donate(Fibre& fibre, void* stack, std::size_t bytes, void (*publish)(Fibre&),
            void (*function)(void*), void* argument) {

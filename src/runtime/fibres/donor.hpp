@@ -25,4 +25,7 @@ namespace warren::fibre {
 int donate(Fibre& fibre, void* stack, std::size_t bytes, void (*publish)(Fibre&),
            void (*function)(void*), void* argument);
 
+// The kernel writes no more to the calling thread's description.
+void forget_restartable_sequences();
+
 } // namespace warren::fibre

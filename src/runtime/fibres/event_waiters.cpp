@@ -9,10 +9,6 @@
 
 namespace warren::fibre {
 
-bool Scheduler::may_wait_for_event() const {
-    return current() != nullptr && enabled();
-}
-
 void Scheduler::wait_for_event(const void* event, bool (*happened)(void*), void* condition,
                                std::atomic<std::uint32_t>& bell, std::uint32_t expected,
                                WaitNote* note) {

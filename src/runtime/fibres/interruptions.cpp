@@ -16,7 +16,7 @@
 namespace warren::fibre {
 
 void Inside::act() {
-    interrupted.store(false, std::memory_order_relaxed);
+    interrupted.exchange(false, std::memory_order_seq_cst); // before it looks what for
     const Scheduler* const own = scheduler();
     if (Scheduler::current() != nullptr && own->enabled() &&
         own->options().interrupted != nullptr) {

@@ -207,7 +207,8 @@ void ObjectWaits::tell_due(Place& place, bool for_nothing) {
 }
 
 ObjectWait::ObjectWait(const void* object, const Looks& looks, std::uint32_t expected)
-    : object_(object),
+    : was_postponed_(Inside::postpone(true)),
+      object_(object),
       place_(scheduler()->object_waits().place_of(object)),
       looks_(looks),
       expected_(expected),
@@ -215,6 +216,14 @@ ObjectWait::ObjectWait(const void* object, const Looks& looks, std::uint32_t exp
     const Inside inside;
     const std::lock_guard guard(place_.lock);
     ObjectWaits::put_in(place_, *this);
+}
+
+ObjectWait::~ObjectWait() {
+    withdraw();
+    Inside::postpone(was_postponed_);
+    if (!was_postponed_ && Inside::is_interrupted() && !Inside::has_caller()) {
+        Inside::act();
+    }
 }
 
 void ObjectWait::repeat() {
@@ -239,6 +248,18 @@ bool ObjectWait::withdraw() {
         arrival_ = 0;
     }
     return true;
+}
+
+// True: it has been told before.
+bool ObjectWait::act() {
+    if (!withdraw()) {
+        return true;
+    }
+    Inside::postpone(false);
+    Inside::act();
+    Inside::postpone(true);
+    repeat();
+    return false;
 }
 
 // Those of many waits come together: at multiples of a power of two.
@@ -267,6 +288,9 @@ bool ObjectWait::park(std::uint64_t until_ns) {
         scheduler()->wait(told_, 0, nullptr, nullptr);
     } else {
         scheduler()->wait_looking(told_, next_look(now_ns), *this);
+    }
+    if (Inside::is_interrupted() && !Inside::has_caller()) [[unlikely]] {
+        return act();
     }
     return told_.load(std::memory_order_acquire) != 0;
 }

@@ -106,12 +106,13 @@ class ObjectWait {
   public:
     // `expected` is passed to may_be_free().
     ObjectWait(const void* object, const Looks& looks, std::uint32_t expected = 0);
-    ~ObjectWait() { withdraw(); }
+    ~ObjectWait();
     ObjectWait(const ObjectWait&) = delete;
     ObjectWait& operator=(const ObjectWait&) = delete;
 
-    // Parks the fibre until it is told, the object may be free, or the monotonic clock reaches this
-    // time (UINT64_MAX: no limit). Returns whether it was told.
+    // Parks the fibre until it is told, the object may be free, the monotonic clock reaches this
+    // time (UINT64_MAX: no limit), or it has been interrupted: then it leaves the queue and acts,
+    // which may end by a jump; if not, it is the queue's last. Returns whether it was told.
     bool park(std::uint64_t until_ns);
     // Ends the wait. Returns false if it has already been told.
     bool withdraw();
@@ -126,7 +127,9 @@ class ObjectWait {
     friend class ObjectWaits;
 
     std::uint64_t next_look(std::uint64_t now_ns) const;
+    bool act();
 
+    const bool was_postponed_; // others refer to it from now on (Inside::postpone)
     const void* object_;
     ObjectWaits::Place& place_;
     const Looks& looks_;

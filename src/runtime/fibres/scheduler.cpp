@@ -17,6 +17,8 @@ namespace warren::fibre {
 namespace {
 
 [[gnu::tls_model("initial-exec")]] thread_local Fibre* current_fibre = nullptr;
+// The same, unless the fibre has to stay in its kernel thread (Scheduler::stay).
+[[gnu::tls_model("initial-exec")]] thread_local Fibre* free_fibre = nullptr;
 Scheduler* only_scheduler = nullptr;
 
 struct Body {
@@ -69,6 +71,7 @@ Scheduler::Scheduler(const SchedulerOptions& options)
     pthread_atfork(nullptr, nullptr, [] {
         only_scheduler->enabled_.store(false, std::memory_order_relaxed);
         current_fibre = nullptr;
+        free_fibre = nullptr;
     });
 }
 
@@ -90,6 +93,7 @@ int Scheduler::make(void* stack, std::size_t bytes, void (*function)(void*), voi
             const std::unique_ptr<Body> owned(static_cast<Body*>(given));
             const Body copy = *owned;
             current_fibre = copy.fibre;
+            free_fibre = copy.fibre;
             copy.fibre->is_interrupted.store(&Inside::interrupted, std::memory_order_release);
             copy.function(copy.argument);
             only_scheduler->end();
@@ -104,6 +108,26 @@ int Scheduler::make(void* stack, std::size_t bytes, void (*function)(void*), voi
 
 Fibre* Scheduler::current() {
     return current_fibre;
+}
+
+void Scheduler::stay() {
+    free_fibre = nullptr;
+}
+
+inline Fibre* Scheduler::free_one() {
+    return free_fibre != nullptr ? free_fibre : look_whether_free();
+}
+
+Fibre* Scheduler::look_whether_free() {
+    if (current_fibre != nullptr &&
+        (only_scheduler->options_.stays == nullptr || !only_scheduler->options_.stays())) {
+        free_fibre = current_fibre;
+    }
+    return free_fibre;
+}
+
+bool Scheduler::may_wait_for_event() const {
+    return free_one() != nullptr && enabled();
 }
 
 // --- Queues
@@ -318,7 +342,7 @@ void Scheduler::go_home(Fibre& self) {
 }
 
 void Scheduler::give_way() {
-    Fibre* const self = current_fibre;
+    Fibre* const self = free_one();
     if (self == nullptr) [[unlikely]] {
         sched_yield();
         return;
@@ -394,7 +418,7 @@ void Scheduler::help_others(Fibre& self) {
 }
 
 bool Scheduler::found_nothing(std::uint64_t looks_ticks) {
-    if (Fibre* self = current_fibre) {
+    if (Fibre* self = free_one()) {
         Worker& worker = worker_of(*self);
         const std::uint64_t now = ticks();
         const bool polls =
@@ -425,7 +449,7 @@ bool Scheduler::give_processor_away(Worker& worker, std::uint64_t now) {
 
 void Scheduler::at_point() {
     const Inside inside;
-    Fibre* self = current_fibre;
+    Fibre* self = free_one();
     if (self != nullptr && balancing_ != nullptr) {
         balancing_->point(*self);
         if (is_away(*self)) {
@@ -436,7 +460,7 @@ void Scheduler::at_point() {
 
 void Scheduler::at_collective() {
     const Inside inside;
-    if (Fibre* self = current_fibre; self != nullptr && balancing_ != nullptr) {
+    if (Fibre* self = free_one(); self != nullptr && balancing_ != nullptr) {
         balancing_->collective(*self);
         if (is_away(*self)) {
             go_home(*self);
@@ -464,7 +488,7 @@ void Scheduler::end() {
 
 void Scheduler::wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
                      const timespec* timeout, WaitNote* note) {
-    Fibre* self = current_fibre;
+    Fibre* self = free_one();
     if (self == nullptr) {
         // Counted before the kernel looks at the word, which a waker has changed before it looks at
         // the count.
@@ -483,7 +507,7 @@ void Scheduler::wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
 
 void Scheduler::wait_looking(std::atomic<std::uint32_t>& told, std::uint64_t time_ns,
                              ObjectWait& object) {
-    if (Fibre* self = current_fibre) {
+    if (Fibre* self = free_one()) {
         park(*self, told, 0, time_ns, nullptr, &object);
         return;
     }
@@ -561,40 +585,16 @@ void Scheduler::wake(std::atomic<std::uint32_t>& word, int count) {
     }
 }
 
-void Scheduler::sleep_until(std::uint64_t time_ns) {
+bool Scheduler::sleep_until(std::uint64_t time_ns) {
+    if (free_one() == nullptr) {
+        return false;
+    }
     Fibre& self = *current_fibre;
     for (std::uint64_t now = monotonic_ns(); now < time_ns; now = monotonic_ns()) {
         const timespec left_time = time_of(time_ns - now);
         wait(self.nap, 0, &left_time, nullptr);
     }
-}
-
-void Scheduler::expire_timers() {
-    const std::uint64_t now = monotonic_ns();
-    Timers::Entry entry{};
-    while (timers_.earliest() <= now && timers_.take(now, entry)) {
-        Fibre& fibre = *entry.fibre;
-        Bucket& bucket = bucket_of(fibre.word.load(std::memory_order_relaxed));
-        bool expired = false;
-        bucket.lock.lock();
-        // It may have been woken, and wait elsewhere: then it is not here, or in a later park.
-        for (Fibre** link = &bucket.first; *link != nullptr; link = &(*link)->next) {
-            if (*link == &fibre && fibre.parks.load(std::memory_order_relaxed) == entry.park) {
-                const std::uint64_t later = fibre.object != nullptr ? fibre.object->look(now) : 0;
-                if (later == 0) {
-                    take_off(bucket, link);
-                    expired = true;
-                } else {
-                    timers_.add({later, &fibre, entry.park});
-                }
-                break;
-            }
-        }
-        bucket.lock.unlock();
-        if (expired) {
-            push(fibre);
-        }
-    }
+    return true;
 }
 
 } // namespace warren::fibre

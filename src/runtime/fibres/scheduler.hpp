@@ -64,7 +64,7 @@ class Inside {
     ~Inside() {
         std::atomic_signal_fence(std::memory_order_seq_cst);
         is_inside = before_;
-        if (is_interrupted() && !before_) [[unlikely]] {
+        if (is_interrupted() && !before_ && !postponed) [[unlikely]] {
             act();
         }
     }
@@ -73,17 +73,21 @@ class Inside {
 
     static bool has_caller() { return is_inside; }
     static bool is_interrupted() { return interrupted.load(std::memory_order_relaxed); }
+    // While others refer to the stack of the fibre (ObjectWait) it doesn't act: it may leave this
+    // stack by a jump.
+    static bool is_postponed() { return postponed; }
+    static bool postpone(bool now) { return std::exchange(postponed, now); }
+    static void act();
 
   private:
     friend class Scheduler;
-
-    static void act();
 
     // A fibre's own, as all its thread-local variables.
     [[gnu::tls_model("initial-exec")]] static constinit inline thread_local bool is_inside = false;
     // Written by others too (Fibre::is_interrupted).
     [[gnu::tls_model("initial-exec")]] static constinit inline thread_local std::atomic<bool>
         interrupted{false};
+    [[gnu::tls_model("initial-exec")]] static constinit inline thread_local bool postponed = false;
 
     const bool before_;
 };
@@ -102,9 +106,13 @@ struct SchedulerOptions {
     std::uint32_t fibres = 0;    // that there will be at most
     // All fibres wait for each other; called once, by a worker. May be null.
     void (*stuck)() = nullptr;
+    // Whether a signal will come, which may resume one of them. Null: none.
+    bool (*expects_signals)() = nullptr;
     void (*begin_worker)() = nullptr; // in each worker, first
     // In a fibre that has been interrupted. May be null.
     void (*interrupted)() = nullptr;
+    // Whether a fibre that stays (Scheduler::stay) still has to. Null: no longer.
+    bool (*stays)() = nullptr;
     // A fibre blocks its worker in a system call, and a spare worker takes over. May be null.
     void (*blocked)(std::uint32_t fibre) = nullptr;
     balance::LoadTable loads = {}; // to be written to; empty: none
@@ -136,7 +144,7 @@ class Scheduler {
     // Wakes a sleeping worker, if there is one, so that it handles timers that are due. May be
     // called in signal handlers.
     void call_one_that_sleeps();
-    // Whether the calling thread may wait for an event: it is a fibre.
+    // Whether the calling thread may wait for an event: it is a fibre that needn't stay.
     bool may_wait_for_event() const;
     // Parks the calling fibre until release(event), or until `bell` is woken. Returns at once if
     // the event has happened or `bell` doesn't hold `expected`. A fibre always passes the same
@@ -152,8 +160,12 @@ class Scheduler {
     // does not count as its load. True: it has not given way, but should wait for a short time,
     // because other programs want the worker's processor (VainTurns).
     bool found_nothing(std::uint64_t looks_ticks);
-    // Parks the calling fibre until then (monotonic clock).
-    void sleep_until(std::uint64_t time_ns);
+    // Parks the calling fibre until then (monotonic clock). False: it stays in its thread, and has
+    // to sleep there.
+    bool sleep_until(std::uint64_t time_ns);
+    // The calling fibre stays in its kernel thread, and waits there as a thread does, until
+    // SchedulerOptions::stays says otherwise. In signal handlers, too.
+    static void stay();
     // Has the fibre call interrupted() as soon as it runs and is not Inside: one that waits returns
     // from its wait early. A fibre that has not run yet takes no notice. May be called in signal
     // handlers. Returns the kernel's number of another thread that runs the fibre, which may
@@ -225,6 +237,9 @@ class Scheduler {
 
     void park(Fibre& self, std::atomic<std::uint32_t>& word, std::uint32_t expected,
               std::uint64_t time_ns, WaitNote* note, ObjectWait* object);
+    // The calling fibre, if it may switch; null: it is none, or stays.
+    static Fibre* free_one();
+    static Fibre* look_whether_free();
     static Fibre* take(Worker& worker);
     static void put_behind(Worker& worker, Fibre& fibre);
     static void expect(const Fibre& fibre);

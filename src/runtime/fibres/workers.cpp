@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "runtime/fibres/donor.hpp"
 #include "runtime/fibres/scheduler.hpp"
 #include "runtime/fibres/tuning.hpp"
 
@@ -86,6 +87,9 @@ void* Scheduler::run_worker(void* given) {
     pthread_setname_np(pthread_self(), name.c_str());
     bind(0, worker.processor);
     worker.idle.thread_pointer = thread_pointer();
+    // A child of fork runs in the worker's kernel thread, but its C library takes the calling
+    // fibre's for the only one, and uses the worker's memory again.
+    forget_restartable_sequences();
     worker.thread.store(static_cast<int>(syscall(SYS_gettid)), std::memory_order_relaxed);
     if (scheduler()->options_.begin_worker != nullptr) {
         scheduler()->options_.begin_worker();
@@ -274,9 +278,37 @@ bool Scheduler::sleep(Worker& worker) {
     return watched != UINT64_MAX;
 }
 
-// Nothing is ready and no worker awake. Threads that are no workers, and time limits, may change
-// that; else it stays so. True: it is to be looked at again, because there are such threads (also
-// donors that have yet to end).
+void Scheduler::expire_timers() {
+    const std::uint64_t now = monotonic_ns();
+    Timers::Entry entry{};
+    while (timers_.earliest() <= now && timers_.take(now, entry)) {
+        Fibre& fibre = *entry.fibre;
+        Bucket& bucket = bucket_of(fibre.word.load(std::memory_order_relaxed));
+        bool expired = false;
+        bucket.lock.lock();
+        // It may have been woken, and wait elsewhere: then it is not here, or in a later park.
+        for (Fibre** link = &bucket.first; *link != nullptr; link = &(*link)->next) {
+            if (*link == &fibre && fibre.parks.load(std::memory_order_relaxed) == entry.park) {
+                const std::uint64_t later = fibre.object != nullptr ? fibre.object->look(now) : 0;
+                if (later == 0) {
+                    take_off(bucket, link);
+                    expired = true;
+                } else {
+                    timers_.add({later, &fibre, entry.park});
+                }
+                break;
+            }
+        }
+        bucket.lock.unlock();
+        if (expired) {
+            push(fibre);
+        }
+    }
+}
+
+// Nothing is ready and no worker awake. Threads that are no workers, signals, and time limits, may
+// change that; else it stays so. True: it is to be looked at again, because there are such threads
+// (also donors that have yet to end), or timers that will signal.
 bool Scheduler::look_for_deadlock() {
     show_waits();
     bool waits_in_call = false;
@@ -296,7 +328,8 @@ bool Scheduler::look_for_deadlock() {
     if (!waits_in_call || options_.stuck == nullptr) {
         return false;
     }
-    if (count_threads() > started_ + 1 + other_threads_) {
+    if (count_threads() > started_ + 1 + other_threads_ ||
+        (options_.expects_signals != nullptr && options_.expects_signals())) {
         return true;
     }
     if (awake_.load(std::memory_order_seq_cst) == 0 &&

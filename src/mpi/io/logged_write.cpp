@@ -104,7 +104,7 @@ bool LoggedWrite::enter_file() const {
     entry.number = file_.number();
     entry.locks_system = locks_system_ ? 1 : 0;
     entry.path_bytes = static_cast<std::uint32_t>(path.size() + 1);
-    std::memcpy(&entry + 1, path.c_str(), path.size() + 1);
+    std::memcpy(static_cast<void*>(&entry + 1), path.c_str(), path.size() + 1);
     return true;
 }
 

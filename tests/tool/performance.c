@@ -321,7 +321,7 @@ static void windows(void) {
     if (rank == 0) {
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
         MPI_Send(NULL, 0, MPI_INT, 1, 0, MPI_COMM_WORLD);
-        pause_ms(50);
+        pause_ms(400);
         MPI_Win_unlock(0, win);
     } else if (rank == 1) {
         MPI_Recv(NULL, 0, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);

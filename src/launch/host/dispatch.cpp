@@ -202,7 +202,8 @@ void dispatch_ends(std::uint32_t running, siginfo_t* information, void* context)
     }
     siginfo_t there{};
     const auto id = static_cast<id_t>(information->si_pid);
-    if (!found && rank_of_child(information->si_pid) == no_rank && !is_child_being_made() &&
+    // (Who makes a child lists it before it is no longer being made: so the lists come last.)
+    if (!found && !is_child_being_made() && rank_of_child(information->si_pid) == no_rank &&
         waitid(P_PID, id, &there, WEXITED | WNOHANG | WNOWAIT) == 0 &&
         there.si_pid == information->si_pid) { // a child of a thread that is no fibre
         const std::uint32_t rank =

@@ -34,7 +34,15 @@ JobState::~JobState() {
 }
 
 void JobState::finish_writes(std::span<const std::uint32_t> here) {
-    for (const UnfinishedWrite& write : launch::finish_writes(segment, here)) {
+    std::vector<std::uint32_t> own(here.begin(), here.end());
+    for (const JobProcess& process : processes) {
+        if (process.of_other_user) {
+            std::erase_if(own, [&](std::uint32_t rank) {
+                return rank >= process.first_rank && rank < process.first_rank + process.ranks;
+            });
+        }
+    }
+    for (const UnfinishedWrite& write : launch::finish_writes(segment, own)) {
         report.say("the last write of rank " + std::to_string(world_rank(write.rank)) +
                    (write.path.empty() ? "" : " to " + write.path) +
                    " may be there in part only: " + write.problem);

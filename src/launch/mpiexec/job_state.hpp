@@ -45,6 +45,7 @@ struct JobProcess {
     std::uint32_t first_rank = 0;
     std::uint32_t ranks = 0;
     bool ended = false;
+    bool of_other_user = false;     // known once it has ended
     int reports = -1;               // of a host process (host_plan.hpp)
     std::int64_t crashed_rank = -1; // who is about to end it by a signal, if known
     bool overflowed = false;        // …because its stack is full
@@ -71,6 +72,7 @@ struct JobState {
     }
 
     // Finishes and reports what these ranks of this node, which have ended, have left half written.
+    // Ranks of another user, who may not be allowed what mpiexec is, get no help.
     void finish_writes(std::span<const std::uint32_t> here);
 
     const CommandLine& line;

@@ -176,11 +176,14 @@ void JobWatch::take_signal(int number) {
 }
 
 void JobWatch::take_ended() {
-    int status = 0;
-    pid_t pid = 0;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+    siginfo_t end{};
+    while (waitid(P_ALL, 0, &end, WEXITED | WNOHANG | WNOWAIT) == 0 && end.si_pid > 0) {
+        const pid_t pid = end.si_pid;
+        int status = 0;
+        waitpid(pid, &status, 0);
         const auto found = job_.process_of.find(pid);
         if (found != job_.process_of.end()) {
+            job_.processes[found->second].of_other_user = end.si_uid != getuid();
             process_ended(job_.processes[found->second], status);
         } else if (spawned_.ended(pid, status)) {
             look_for_recorded_end(); // which may have waited for this

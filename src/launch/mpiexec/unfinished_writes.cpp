@@ -96,19 +96,32 @@ bool parse(std::span<const std::byte> entry, LoggedFile& file) {
     return parse_pieces(entry.subspan(page_bytes, pieces_bytes), file.pieces);
 }
 
-// Ranks of other nodes may hold the lock for as long as their access takes. In vain: a write that
-// is whole in itself does no harm then either.
-void lock_file(int descriptor, const LoggedFile& file) {
+// Ranks of other nodes, and other programs, may hold the lock for as long as their access takes.
+bool lock_file(int descriptor, const LoggedFile& file) {
     struct flock range = {};
     range.l_type = F_WRLCK;
     range.l_whence = SEEK_SET;
     range.l_start = static_cast<off_t>(file.begin());
     range.l_len = static_cast<off_t>(file.end() - file.begin());
-    for (int trial = 0; trial < lock_trials && fcntl(descriptor, F_OFD_SETLK, &range) != 0 &&
-                        (errno == EAGAIN || errno == EACCES);
-         ++trial) {
+    for (int trial = 0; trial < lock_trials; ++trial) {
+        if (fcntl(descriptor, F_OFD_SETLK, &range) == 0) {
+            return true;
+        }
+        if (errno != EAGAIN && errno != EACCES) {
+            return false;
+        }
         poll(nullptr, 0, 1);
     }
+    return false;
+}
+
+// Whether the file begins to differ where the write would have begun: it has not, or somebody has
+// written there since, whose data are newer.
+bool has_other_begin(int descriptor, const LoggedFile& file) {
+    const Piece& first = file.pieces.front();
+    std::byte byte{};
+    return pread(descriptor, &byte, 1, static_cast<off_t>(first.offset)) != 1 ||
+           byte != first.data.front();
 }
 
 // The errno, or 0.
@@ -129,25 +142,30 @@ int write_piece(int descriptor, const Piece& piece, std::uint64_t limit) {
     return 0;
 }
 
-int write_again(const LoggedFile& file) {
+// The problem; empty: none.
+std::string write_again(const LoggedFile& file) {
     // Without waiting for whoever has a lease on the file, or for a pipe that has its place.
-    const int descriptor = open(file.path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    const int descriptor = open(file.path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (descriptor < 0) {
-        return errno == ENOENT || errno == ENOTDIR || errno == ENXIO ? 0 : errno;
+        return errno == ENOENT || errno == ENOTDIR || errno == ENXIO ? "" : std::strerror(errno);
     }
     struct stat status;
-    int problem = 0;
+    std::string problem;
     if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
         status.st_dev == file.device && status.st_ino == file.number) {
         rlimit limit;
         const bool limited =
             getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-        if (file.locks_system) {
-            lock_file(descriptor, file);
-        }
-        for (const Piece& piece : file.pieces) {
-            const int its = write_piece(descriptor, piece, limited ? limit.rlim_cur : INT64_MAX);
-            problem = problem != 0 ? problem : its;
+        if (file.locks_system && !lock_file(descriptor, file)) {
+            problem = "somebody else has locked its bytes";
+        } else if (!has_other_begin(descriptor, file)) {
+            for (const Piece& piece : file.pieces) {
+                const int its =
+                    write_piece(descriptor, piece, limited ? limit.rlim_cur : INT64_MAX);
+                if (its != 0 && problem.empty()) {
+                    problem = std::strerror(its);
+                }
+            }
         }
     }
     close(descriptor);
@@ -168,8 +186,8 @@ void finish_write(const node::Segment& segment, std::uint32_t rank, std::vector<
     LoggedFile file;
     if (!parse(memory, file)) {
         unfinished.push_back({rank, "", "the program has written over the rank's entry"});
-    } else if (const int problem = write_again(file); problem != 0) {
-        unfinished.push_back({rank, file.path, std::strerror(problem)});
+    } else if (const std::string problem = write_again(file); !problem.empty()) {
+        unfinished.push_back({rank, file.path, problem});
     }
     // Others may write there from now on, so it must not be done again.
     // (By a store, because calls of the system are subject to the limit of file sizes.)

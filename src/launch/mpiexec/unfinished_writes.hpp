@@ -3,7 +3,8 @@
 //
 // Entries are bytes from outside: their rank may have been killed anywhere, and a program may have
 // written over them. So they are copied from the segment's file, and bounds are checked before
-// anything is done. A file is written only if its path leads to the same regular file as before.
+// anything is done. A file is written only if its path leads to the same regular file as before,
+// if the write had begun, and nobody has written to its first byte since.
 // Thread rule: mpiexec's only thread, or the guardian's; the ranks have ended.
 #pragma once
 

@@ -56,7 +56,7 @@ class UnfinishedWritesTest : public testing::Test {
         entry_->device = status.st_dev;
         entry_->number = status.st_ino;
         entry_->path_bytes = static_cast<std::uint32_t>(path.size() + 1);
-        std::memcpy(entry_ + 1, path.c_str(), path.size() + 1);
+        std::memcpy(static_cast<void*>(entry_ + 1), path.c_str(), path.size() + 1);
     }
     std::byte* pieces() { return reinterpret_cast<std::byte*>(entry_) + page_bytes; }
     void add(std::uint64_t offset, const std::string& text) {
@@ -66,6 +66,8 @@ class UnfinishedWritesTest : public testing::Test {
         std::memcpy(to + sizeof piece, text.data(), text.size());
         entry_->pieces_bytes += node::logged_bytes(text.size());
     }
+    // The first byte of the data is there, as the kernel would have left it.
+    void begin_write() { put(path_, "..a................."); }
     void enter() {
         add(2, "abc");
         add(10, "de");
@@ -84,6 +86,7 @@ class UnfinishedWritesTest : public testing::Test {
 
 TEST_F(UnfinishedWritesTest, all_pieces_of_a_valid_entry_are_written_once) {
     enter();
+    begin_write();
     EXPECT_TRUE(finish().empty());
     EXPECT_EQ(content(), "..abc.....de........");
     put(path_, "later");
@@ -99,6 +102,41 @@ TEST_F(UnfinishedWritesTest, what_is_not_marked_is_not_written) {
     segment_.slot(rank).logs_writes = 0;
     EXPECT_TRUE(finish().empty());
     EXPECT_EQ(content(), std::string(20, '.'));
+}
+
+TEST_F(UnfinishedWritesTest, a_write_that_has_not_begun_is_left) {
+    enter();
+    EXPECT_TRUE(finish().empty());
+    EXPECT_EQ(content(), std::string(20, '.'));
+    put(path_, "");
+    entry_->mark = node::valid_write;
+    EXPECT_TRUE(finish().empty());
+    EXPECT_EQ(content(), "");
+}
+
+TEST_F(UnfinishedWritesTest, newer_data_stay) {
+    enter();
+    put(path_, "..newer.............");
+    EXPECT_TRUE(finish().empty());
+    EXPECT_EQ(content(), "..newer.............");
+}
+
+TEST_F(UnfinishedWritesTest, bytes_that_another_has_locked_are_left) {
+    enter();
+    entry_->locks_system = 1;
+    begin_write();
+    const int other = open(path_.c_str(), O_RDWR);
+    struct flock range = {};
+    range.l_type = F_WRLCK;
+    range.l_whence = SEEK_SET;
+    range.l_start = 11;
+    range.l_len = 100;
+    ASSERT_EQ(fcntl(other, F_OFD_SETLK, &range), 0);
+    const std::vector<UnfinishedWrite> unfinished = finish();
+    ASSERT_EQ(unfinished.size(), 1u);
+    EXPECT_EQ(unfinished[0].problem, "somebody else has locked its bytes");
+    EXPECT_EQ(content(), "..a.................");
+    close(other);
 }
 
 TEST_F(UnfinishedWritesTest, a_file_that_is_gone_stays_so) {
@@ -126,6 +164,7 @@ TEST_F(UnfinishedWritesTest, what_the_system_refuses_is_told) {
     rlimit usual;
     getrlimit(RLIMIT_FSIZE, &usual);
     const rlimit small = {.rlim_cur = 12, .rlim_max = usual.rlim_max};
+    begin_write();
     add(2, "abc");
     add(11, "xyz"); // beyond the limit, for which the kernel would end the process
     entry_->mark = node::valid_write;

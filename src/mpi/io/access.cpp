@@ -53,19 +53,28 @@ class MayTear {
     bool found_ = false;
 };
 
-// Whether a write goes without the log. `all`: from its first byte in the file to its last.
+// The place of data that lie in memory one behind the other; 0: they don't.
+std::uintptr_t place_of(const Buffer& data) {
+    return reinterpret_cast<std::uintptr_t>(data.type->one_piece(data.base, data.count));
+}
+
+// Whether a write goes without the log: the kernel stops between pages only, of the file and of
+// memory. `all`: from its first byte in the file to its last.
 bool is_whole_anyway(const Medium& medium, const View& view, const ByteRange& all,
                      const Buffer& data, MPI_Count first) {
     const MPI_Count bytes = data.bytes();
     if (static_cast<std::uint64_t>(bytes) <= node::logged_data_bytes) {
+        const std::uintptr_t place = place_of(data);
         return all.bytes() == static_cast<std::uint64_t>(bytes) &&
-               !LoggedWrite::crosses_page(all.begin, all.end);
+               !LoggedWrite::crosses_page(all.begin, all.end) && place != 0 &&
+               !LoggedWrite::crosses_page(place, place + static_cast<std::uint64_t>(bytes));
     }
     const auto record = static_cast<std::uint64_t>(record_bytes(view, data));
     if (record > node::logged_data_bytes) {
         return true; // as whole as it can be
     }
-    if (page_bytes % record != 0 || medium.write_sieve % record != 0) {
+    if (page_bytes % record != 0 || medium.write_sieve % record != 0 ||
+        place_of(data) % record != 0) {
         return false;
     }
     MayTear action(record);
@@ -83,9 +92,11 @@ Error write_whole(const Medium& medium, const View& view, Transfer& transfer, co
     using Result = LoggedWrite::Result;
     const MPI_Count record = record_bytes(view, data);
     const MPI_Count elements = record / data.type->size; // of a record
-    // A call of the system that writes them all tears records between pages only.
+    // A call of the system that writes them all tears records between pages only: the file's, if
+    // those of memory begin with the same bytes.
+    const std::uintptr_t place = place_of(data);
     const bool in_one_call =
-        view.contiguous() && data.type->one_piece(data.base, data.count) != nullptr;
+        view.contiguous() && place != 0 && place % page_bytes == all.begin % page_bytes;
     const auto most =
         static_cast<MPI_Count>(in_one_call ? largest_logged_call : node::logged_data_bytes);
     bool by_records = static_cast<std::uint64_t>(data.bytes()) > node::logged_data_bytes;

@@ -1,9 +1,9 @@
 // LoggedWrite: an atomic write that becomes whole also if its rank is killed in the middle.
 //
 // It enters its data in the rank's write log (mpi/job/write_log.hpp), where mpiexec finds it. A
-// write inside of one page, which the kernel does as a whole, needs no entry. Thread rule: any
-// thread of the rank, without the rank's lock, while it holds an exclusive lock of all bytes that
-// it writes. Whoever has the rank's entry waits for nobody.
+// write from one page of memory to one of the file, which the kernel does as a whole, needs no
+// entry. Thread rule: any thread of the rank, without the rank's lock, while it holds an exclusive
+// lock of all bytes that it writes. Whoever has the rank's entry waits for nobody.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ class WriteLog {
 
 class LoggedWrite {
   public:
-    // Whether the kernel may stop in the middle of these bytes of a file.
+    // Whether the kernel may stop in the middle of these bytes of a file, or of memory.
     static bool crosses_page(std::uint64_t begin, std::uint64_t end) {
         return begin / page_bytes != (end - 1) / page_bytes;
     }

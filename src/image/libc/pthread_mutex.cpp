@@ -236,7 +236,8 @@ int wait_till(pthread_cond_t* condition, pthread_mutex_t* mutex, const Deadline&
     bool looks = false;
     do {
         told = wait.park(std::min(look_ns, deadline.until_ns()));
-        looks = is_shared && !deadline.is_over();
+        // Goes on for nothing: a handler may have kept it from a signal of the condition.
+        looks = (is_shared && !deadline.is_over()) || wait.has_been_away();
     } while (!told && !looks && !deadline.is_over());
     // Told at the last moment: it counts, for nobody else has been told instead.
     told = told || !wait.withdraw();

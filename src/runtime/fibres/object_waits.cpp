@@ -255,6 +255,7 @@ bool ObjectWait::act() {
     if (!withdraw()) {
         return true;
     }
+    was_away_ = true;
     Inside::postpone(false);
     Inside::act();
     Inside::postpone(true);

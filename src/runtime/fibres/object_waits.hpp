@@ -114,6 +114,9 @@ class ObjectWait {
     // time (UINT64_MAX: no limit), or it has been interrupted: then it leaves the queue and acts,
     // which may end by a jump; if not, it is the queue's last. Returns whether it was told.
     bool park(std::uint64_t until_ns);
+    // Whether it has been out of the queue since it began: somebody may have told others instead,
+    // so an object that can't be tested must be given up.
+    bool has_been_away() const { return was_away_; }
     // Ends the wait. Returns false if it has already been told.
     bool withdraw();
     // After it was told: waits again, behind the others.
@@ -137,6 +140,7 @@ class ObjectWait {
     std::atomic<std::uint32_t> told_{0}; // changes to 1 under the place's lock
     std::uint64_t begin_ns_ = 0;         // of its looks
     std::uint64_t until_ns_ = 0;
+    bool was_away_ = false;
     // Under the place's lock
     std::uint64_t arrival_ = 0;
     ObjectWait* before_ = nullptr; // null: the first of its object

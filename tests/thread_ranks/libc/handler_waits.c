@@ -193,6 +193,49 @@ static void jumps_out_of_waits(void) {
     set_default(SIGALRM, 0);
 }
 
+/* ---- A condition that is signalled while a handler runs */
+
+static pthread_mutex_t own_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t own_condition = PTHREAD_COND_INITIALIZER;
+static atomic_int in_handler, is_signalled, is_true;
+
+static void wait_for_signaller(int number, siginfo_t* information, void* context) {
+    (void)number;
+    (void)information;
+    (void)context;
+    in_handler = 1;
+    for (int look = 0; look < looks && !is_signalled; ++look) {
+        usleep(between_looks_us);
+    }
+}
+
+static void* signal_condition(void* none) {
+    for (int look = 0; look < looks && !in_handler; ++look) {
+        usleep(between_looks_us);
+    }
+    pthread_mutex_lock(&own_mutex);
+    is_true = 1;
+    pthread_cond_signal(&own_condition);
+    pthread_mutex_unlock(&own_mutex);
+    is_signalled = 1;
+    return none;
+}
+
+static void signals_of_conditions(void) {
+    pthread_t thread;
+    handle(SIGALRM, wait_for_signaller, SA_RESTART);
+    expect(pthread_create(&thread, NULL, signal_condition, NULL) == 0);
+    pthread_mutex_lock(&own_mutex);
+    set_alarm(5000);
+    while (!is_true) {
+        pthread_cond_wait(&own_condition, &own_mutex);
+    }
+    pthread_mutex_unlock(&own_mutex);
+    expect(pthread_join(thread, NULL) == 0);
+    set_default(SIGALRM, 0);
+    together();
+}
+
 /* ---- The first thread's alarms */
 
 static pthread_t first;
@@ -272,6 +315,7 @@ int main(int argc, char** argv) {
     waits_in_handlers();
     signals_of_handlers();
     jumps_out_of_waits();
+    signals_of_conditions();
     alarms_beside_a_thread();
     children_that_make_threads();
     return finish();

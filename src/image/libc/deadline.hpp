@@ -1,5 +1,6 @@
 // Deadline: until when a fibre waits for an object of the program. The clock of the time of day may
 // be set meanwhile: a wait until a time of it looks at it again every tenth of a second.
+// Interruptions: whether handlers of signals end such a wait.
 //
 // Thread rule: plain values.
 #pragma once
@@ -9,6 +10,7 @@
 #include <ctime>
 
 #include "base/futex.hpp"
+#include "runtime/fibres/scheduler.hpp"
 
 namespace warren::image::libc {
 
@@ -38,6 +40,7 @@ class Deadline {
                (clock_ == CLOCK_REALTIME ? std::min(left_ns, longest_ns) : left_ns);
     }
 
+    bool is_set() const { return is_set_; }
     bool is_over() const { return is_set_ && left_ns() == 0; }
 
   private:
@@ -60,6 +63,25 @@ class Deadline {
     clockid_t clock_ = CLOCK_MONOTONIC;
     timespec time_{};
     bool is_set_ = false;
+};
+
+// A wait of the system for a futex: a handler ends it always if it has a time limit, else only a
+// handler without SA_RESTART. To be made when the wait begins.
+class Interruptions {
+  public:
+    explicit Interruptions(const Deadline& deadline) : has_limit_(deadline.is_set()) {}
+    bool have_come() const {
+        const Handlers now = fibre::Inside::handlers();
+        return has_limit_ ? now.all != before_.all : now.interrupting != before_.interrupting;
+    }
+    // Whether a handler of any kind has run.
+    bool has_handled() const { return fibre::Inside::handlers().all != before_.all; }
+
+  private:
+    using Handlers = fibre::Inside::Handlers;
+
+    const bool has_limit_;
+    const Handlers before_ = fibre::Inside::handlers();
 };
 
 } // namespace warren::image::libc

@@ -46,9 +46,11 @@ std::uint32_t tell_safely(const void* word, std::uint32_t count) {
 }
 
 // Parks the fibre while the word says what is expected, until somebody tells or the time has come.
-// Returns an errno as the system's wait does: EAGAIN if it says something else to begin with.
+// Returns an errno as the system's wait does: EAGAIN if it says something else to begin with, EINTR
+// if a handler has run that ends the wait.
 int wait_for_word(const std::uint32_t* word, std::uint32_t expected, bool is_shared,
                   const Deadline& deadline) {
+    const Interruptions interruptions(deadline);
     ObjectWait wait(word, is_shared ? shared_word : own_word, expected);
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (__atomic_load_n(word, __ATOMIC_ACQUIRE) != expected) {
@@ -57,7 +59,16 @@ int wait_for_word(const std::uint32_t* word, std::uint32_t expected, bool is_sha
         }
         return EAGAIN;
     }
-    while (!wait.park(deadline.until_ns()) && !has_changed(word, expected)) {
+    while (!wait.park(deadline.until_ns())) {
+        if (interruptions.have_come()) {
+            return wait.withdraw() ? EINTR : 0;
+        }
+        if (has_changed(word, expected)) {
+            return 0;
+        }
+        if (wait.has_been_away() && !interruptions.has_handled()) {
+            return 0; // others may have been told in its place; the system allows it
+        }
         if (deadline.is_over()) {
             return wait.withdraw() ? ETIMEDOUT : 0;
         }

@@ -8,10 +8,9 @@
 // A condition can't be looked at: of one that processes share the wait ends for nothing that often,
 // as the standard allows.
 //
-// Where it differs from the C library: no handler of a signal interrupts these waits (sem_wait
-// returns no EINTR), they are no points of cancellation of a rank's own fibre (its threads' are as
-// ever), and mutexes have no priorities (PTHREAD_PRIO_INHERIT, PTHREAD_PRIO_PROTECT): those that a
-// rank makes are plain ones.
+// Where it differs from the C library: these waits are no points of cancellation of a rank's own
+// fibre (its threads' are as ever), and mutexes have no priorities (PTHREAD_PRIO_INHERIT,
+// PTHREAD_PRIO_PROTECT): those that a rank makes are plain ones.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -151,11 +150,14 @@ void tell_of(const pthread_rwlock_t* lock) {
     }
 }
 
-// Until `attempt` returns something else than EBUSY, or the time has come.
+// Until `attempt` returns something else than EBUSY, the time has come or, if the wait
+// `is_for_semaphore`, a handler of a signal has ended it.
 template <typename Attempt>
-int try_till(ObjectWait& wait, const Deadline& deadline, Attempt attempt, bool& missed) {
+int try_till(ObjectWait& wait, const Deadline& deadline, Attempt attempt, bool& missed,
+             bool is_for_semaphore = false) {
+    const Interruptions interruptions(deadline);
     while (true) {
-        int error = attempt();
+        int error = is_for_semaphore && interruptions.have_come() ? EINTR : attempt();
         if (error == EBUSY && deadline.is_over()) {
             error = ETIMEDOUT;
         }
@@ -320,7 +322,7 @@ int wait_till(sem_t* semaphore, const Deadline& deadline) {
                                        ? shared_semaphore
                                        : own_semaphore);
         error = try_till(
-            wait, deadline, [semaphore] { return try_semaphore(semaphore); }, missed);
+            wait, deadline, [semaphore] { return try_semaphore(semaphore); }, missed, true);
     }
     // One of many posts at once is told.
     if (missed || (error == 0 && semaphore_may_be_free(semaphore, 0))) {

@@ -19,13 +19,14 @@ Actions& actions() {
     return only;
 }
 
+// Both kinds of handlers have one place, where the kernel looks for SIG_DFL and SIG_IGN, whatever
+// the flags say.
 bool is_handler(const struct sigaction& action) {
-    return (action.sa_flags & SA_SIGINFO) != 0 ||
-           (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
+    return action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN;
 }
 
 bool is_ignored(const struct sigaction& action) {
-    return (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == SIG_IGN;
+    return action.sa_handler == SIG_IGN;
 }
 
 namespace {
@@ -95,7 +96,7 @@ void note_unblocking() {
 void run_handler(struct sigaction& action, int number, siginfo_t* information, void* context) {
     const struct sigaction own = action;
     if ((own.sa_flags & static_cast<int>(SA_RESETHAND)) != 0) {
-        action = {};
+        action.sa_handler = SIG_DFL; // and the flags stay
     }
     sigset_t blocked = own.sa_mask;
     if ((own.sa_flags & SA_NODEFER) == 0) {
@@ -111,6 +112,7 @@ void run_handler(struct sigaction& action, int number, siginfo_t* information, v
     }
     const InHandler in_handler(number);
     ++handlers_run;
+    warren_fibre_note_handler((own.sa_flags & SA_RESTART) != 0);
     if ((own.sa_flags & SA_SIGINFO) != 0) {
         own.sa_sigaction(number, information, context);
     } else {

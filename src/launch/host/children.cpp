@@ -59,7 +59,9 @@ pid_t pass_over(int* status, Wait wait) {
 struct Child {
     pid_t pid;
     pid_t maker; // the thread
-    bool told;   // a signal has told of its end
+    // Whether a signal has told of its end. If nobody waits for the child, it passes as soon as the
+    // rank has that signal.
+    enum class End : std::uint8_t { untold, told, passes } end = End::untold;
     // CLD_STOPPED or CLD_CONTINUED, of which a signal has told last, and whether the rank has
     // waited for that: the next one may look the same.
     int told_state = 0;
@@ -105,7 +107,7 @@ class HeldChildren {
     // Whether a signal has told of the child's end.
     bool remove(pid_t pid) {
         const auto found = find(pid);
-        const bool told = found == children_.all.end() || found->told;
+        const bool told = found == children_.all.end() || found->end != Child::End::untold;
         if (found != children_.all.end()) {
             children_.all.erase(found);
         }
@@ -461,19 +463,23 @@ bool find_ended(std::uint32_t rank, siginfo_t& information) {
     }
     for (Child& child : held.list()) {
         information = {};
-        if (!child.told &&
+        if (child.end == Child::End::untold &&
             waitid(P_PID, static_cast<id_t>(child.pid), &information,
                    WEXITED | WNOHANG | WNOWAIT) == 0 &&
             information.si_pid == child.pid) {
-            child.told = true;
-            if (has_passing_children(rank)) {
-                waitpid(child.pid, nullptr, WNOHANG);
-                held.remove(information.si_pid);
-            }
+            child.end = has_passing_children(rank) ? Child::End::passes : Child::End::told;
             return true;
         }
     }
     return false;
+}
+
+// Those whose signals the rank has, or gets before it goes on.
+void let_children_pass(std::uint32_t rank) {
+    HeldChildren held(children_of_ranks[rank]);
+    std::erase_if(held.list(), [](const Child& child) {
+        return child.end == Child::End::passes && waitpid(child.pid, nullptr, WNOHANG) != 0;
+    });
 }
 
 } // namespace
@@ -521,6 +527,7 @@ bool wants_stops(std::uint32_t rank) {
 }
 
 void end_of_child_is_handled(std::uint32_t rank) {
+    let_children_pass(rank);
     --children_of_ranks[rank].handlers;
 }
 
@@ -540,6 +547,7 @@ std::uint32_t rank_of_child(pid_t pid) {
 void signal_ended_children() {
     siginfo_t information{};
     while (children_of_caller() != nullptr && find_ended(rank_of_thread(), information)) {
+        let_children_pass(rank_of_thread());
         act_on_signal(rank_of_thread(), information);
     }
 }
@@ -551,7 +559,7 @@ void begin_child() {
 pid_t note_child(pid_t pid) {
     Children* own = pid > 0 ? children_of_caller() : nullptr;
     if (own != nullptr) {
-        HeldChildren(*own).list().push_back({.pid = pid, .maker = own_thread(), .told = false});
+        HeldChildren(*own).list().push_back({.pid = pid, .maker = own_thread()});
     }
     --being_made;
     if (own != nullptr) {

@@ -18,7 +18,8 @@ namespace warren::launch {
 // as a signal does. False: there is none, or a fibre waits for one, and looks itself. All of these
 // in signal handlers as well.
 bool find_ended_child(std::uint32_t rank, siginfo_t& information);
-// Once its handler has run, or is about to run in the rank's own thread: waits of the rank go on.
+// Once its handler has run, is kept for the rank, or is about to run in the rank's own thread:
+// waits of the rank go on, and children that nobody waits for pass.
 void end_of_child_is_handled(std::uint32_t rank);
 // Finds a child of the rank that has been stopped or continued, of which no signal has told, as
 // find_ended_child does.

@@ -402,6 +402,10 @@ Handled SignalWait::act() {
     return act_on_pending(signals_, has_mask_);
 }
 
+bool SignalWait::is_interrupted() {
+    return has_something_to_do(signals_, has_mask_ ? 0 : blocked_in_kernel());
+}
+
 bool SignalWait::take_awaited(siginfo_t& information) {
     const bool is_there = take_from_queue(signals_, signals_.awaited, information);
     if (is_there) {

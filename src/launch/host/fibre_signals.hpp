@@ -81,6 +81,8 @@ class SignalWait {
 
     // Acts on the signals that have come.
     Handled act();
+    // Whether act() would do something.
+    bool is_interrupted();
     bool take_awaited(siginfo_t& information);
     // Sleeps until a signal has come since act(), or it is `end_ns`, or soon. False: it is.
     bool sleep(std::uint64_t end_ns);

@@ -1,10 +1,12 @@
 #include "launch/host/fibre_waits.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <semaphore.h>
 #include <sys/epoll.h>
 #include <sys/msg.h>
@@ -12,6 +14,7 @@
 #include <threads.h>
 #include <type_traits>
 #include <unistd.h>
+#include <vector>
 
 #include "base/futex.hpp"
 #include "launch/host/actions.hpp"
@@ -284,12 +287,19 @@ int sleep_in_c_thread(const timespec* time, timespec* left) {
 
 // ---- Descriptors
 
-// Makes a call of the kernel, which gets the time that is left (null: no limit) and a mask.
-template <typename Call>
+// Makes a call of the kernel, which gets the time that is left (null: no limit) and a mask. As in
+// the kernel, descriptors that are ready come before signals: `look` is the call without a wait.
+template <typename Call, typename Look>
 int wait_for_descriptors(RankSignals& signals, const timespec* limit, const sigset_t* mask,
-                         const Call& call) {
+                         const Call& call, const Look& look) {
     const std::uint64_t end_ns = end_after(limit);
     SignalWait wait(signals, kind_of(mask), mask);
+    if (wait.is_interrupted()) {
+        const int ready = look();
+        if (ready != 0 && (ready > 0 || errno != EINTR)) {
+            return ready;
+        }
+    }
     return wait.call([&](const sigset_t* of_thread) {
         const timespec left = to_timespec(limit != nullptr ? left_until(end_ns) : 0);
         return call(limit != nullptr ? &left : nullptr, of_thread);
@@ -318,7 +328,8 @@ int wait_for_events(int watcher, epoll_event* events, int room, const timespec* 
         return epoll_pwait(watcher, events, room, limit_ms, blocked);
     };
     if (signals != nullptr && !never_waits(limit, mask)) {
-        return wait_for_descriptors(*signals, limit, mask, call);
+        return wait_for_descriptors(*signals, limit, mask, call,
+                                    [&] { return epoll_wait(watcher, events, room, 0); });
     }
     const LetThrough let_through(mask);
     return in_thread(limit, [&](const timespec* left) { return call(left, mask); });
@@ -356,11 +367,38 @@ int poll_in_fibre(pollfd* descriptors, nfds_t count, const timespec* limit, cons
     if (count == 0) {
         return sleep_with_mask(*signals, limit, mask);
     }
-    return wait_for_descriptors(*signals, limit, mask,
-                                [&](const timespec* left, const sigset_t* blocked) {
-                                    return ppoll(descriptors, count, left, blocked);
-                                });
+    return wait_for_descriptors(
+        *signals, limit, mask,
+        [&](const timespec* left, const sigset_t* blocked) {
+            return ppoll(descriptors, count, left, blocked);
+        },
+        [&] { return poll(descriptors, count, 0); });
 }
+
+namespace {
+
+// select without a wait. If no descriptor is ready, the sets keep what they ask for. Sets may be
+// longer than an fd_set.
+int look_at_sets(int count, const std::array<fd_set*, 3>& sets) {
+    const std::size_t words =
+        (static_cast<std::size_t>(std::max(count, 0)) + NFDBITS - 1) / NFDBITS;
+    std::vector<fd_mask> asked(sets.size() * words);
+    for (std::size_t i = 0; i < sets.size(); ++i) {
+        if (sets[i] != nullptr) {
+            std::memcpy(&asked[i * words], sets[i], words * sizeof(fd_mask));
+        }
+    }
+    timeval at_once{};
+    const int ready = select(count, sets[0], sets[1], sets[2], &at_once);
+    for (std::size_t i = 0; i < sets.size() && ready == 0; ++i) {
+        if (sets[i] != nullptr) {
+            std::memcpy(sets[i], &asked[i * words], words * sizeof(fd_mask));
+        }
+    }
+    return ready;
+}
+
+} // namespace
 
 int select_in_fibre(int count, fd_set* to_read, fd_set* to_write, fd_set* exceptional,
                     const timespec* limit, const sigset_t* mask) {
@@ -375,8 +413,12 @@ int select_in_fibre(int count, fd_set* to_read, fd_set* to_write, fd_set* except
         return sleep_with_mask(*signals, limit, mask);
     }
     return wait_for_descriptors(
-        *signals, limit, mask, [&](const timespec* left, const sigset_t* blocked) {
+        *signals, limit, mask,
+        [&](const timespec* left, const sigset_t* blocked) {
             return pselect(count, to_read, to_write, exceptional, left, blocked);
+        },
+        [&] {
+            return look_at_sets(count, {to_read, to_write, exceptional});
         });
 }
 

@@ -133,3 +133,7 @@ WARREN_API bool warren_fibre_is_switching(void) {
 WARREN_API void warren_fibre_stay(void) {
     Scheduler::stay();
 }
+
+WARREN_API void warren_fibre_note_handler(bool restarts) {
+    Inside::note_handler(restarts);
+}

@@ -73,4 +73,6 @@ bool warren_fibre_is_switching(void);
 // The calling fibre has changed what belongs to its kernel thread, such as the mask of signals. It
 // stays there, and waits as a thread does, until HostOptions::stays says that it need not.
 void warren_fibre_stay(void);
+// A handler of a signal runs in the calling thread, installed with SA_RESTART or without.
+void warren_fibre_note_handler(bool restarts);
 }

@@ -78,6 +78,16 @@ class Inside {
     static bool is_postponed() { return postponed; }
     static bool postpone(bool now) { return std::exchange(postponed, now); }
     static void act();
+    // Handlers of signals that have run in the fibre, and those of them without SA_RESTART.
+    struct Handlers {
+        std::uint32_t all;
+        std::uint32_t interrupting;
+    };
+    static Handlers handlers() { return has_handled; }
+    static void note_handler(bool restarts) {
+        ++has_handled.all;
+        has_handled.interrupting += restarts ? 0 : 1;
+    }
 
   private:
     friend class Scheduler;
@@ -88,6 +98,7 @@ class Inside {
     [[gnu::tls_model("initial-exec")]] static constinit inline thread_local std::atomic<bool>
         interrupted{false};
     [[gnu::tls_model("initial-exec")]] static constinit inline thread_local bool postponed = false;
+    [[gnu::tls_model("initial-exec")]] static constinit inline thread_local Handlers has_handled{};
 
     const bool before_;
 };

@@ -1,6 +1,7 @@
-/* A target that waits in MPI does accumulate operations and writes of many pieces itself, sooner
-   than the kernel. Here the kernel refuses all writes to other processes, so whatever succeeds was
-   done by the target. Offers are taken back soon, so there may be many tries. */
+/* A target that waits in MPI does accumulate operations, short puts and gets and writes of many
+   pieces itself, sooner than the kernel. Here the kernel refuses to copy memory of other processes
+   for the origin, so whatever succeeds was done by the target. Offers are taken back soon, so there
+   may be many tries. */
 #define _GNU_SOURCE
 #include "window.h"
 
@@ -13,13 +14,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { pieces = 100, first_word = 8, words = first_word + 2 * pieces, kinds = 4 };
+enum { pieces = 100, first_word = 8, words = first_word + 2 * pieces, kinds = 6 };
 static const double limit_s = 20;
 
-static int refuse_writes(void) {
+static int refuse_copies(void) {
     struct sock_filter rules[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EFAULT),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
@@ -41,6 +43,11 @@ static int try(int kind, const Window* window, MPI_Datatype spread, const int64_
         break;
     case 2:
         code = MPI_Compare_and_swap(&one, &zero, &before, MPI_INT64_T, 1, at, window->win);
+        break;
+    case 3:
+        return MPI_Put(&one, 1, MPI_INT64_T, 1, at, 1, MPI_INT64_T, window->win);
+    case 4:
+        code = MPI_Get(&before, 1, MPI_INT64_T, 1, at, 1, MPI_INT64_T, window->win);
         break;
     default:
         return MPI_Put(ones, pieces, MPI_INT64_T, 1, window_at(window, 1, first_word), 1, spread,
@@ -70,25 +77,36 @@ static void origin(const Window* window) {
     MPI_Type_free(&spread);
 }
 
+/* Whether each rank has a processor: they may be bound to one each, or to all. */
+static int have_two_processors(void) {
+    cpu_set_t usable;
+    CHECK(sched_getaffinity(0, sizeof usable, &usable) == 0, "no processors: %s", strerror(errno));
+    int first = 0;
+    while (!CPU_ISSET(first, &usable))
+        first++;
+    int ends[2] = {first, -first};
+    MPI_Allreduce(MPI_IN_PLACE, ends, 2, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    return CPU_COUNT(&usable) > 1 || ends[0] != -ends[1];
+}
+
 int main(int argc, char** argv) {
     int rank, size;
     MPI_Init(&argc, &argv);
     check_ranks(&rank, &size, 2);
     /* Nobody waits for a target that needs the origin's processor. */
-    cpu_set_t usable;
-    const int enough = sched_getaffinity(0, sizeof usable, &usable) == 0 && CPU_COUNT(&usable) > 1;
+    const int enough = have_two_processors();
     for (int flavour = created; enough && flavour < flavours; flavour += dynamic) {
         Window window = window_make(flavour, words, MPI_COMM_WORLD);
         MPI_Win_set_errhandler(window.win, MPI_ERRORS_RETURN);
         int told = 0;
         if (rank == 0) {
-            CHECK(refuse_writes(), "no filter: %s", strerror(errno));
+            CHECK(refuse_copies(), "no filter: %s", strerror(errno));
             origin(&window);
             MPI_Send(&told, 1, MPI_INT, 1, 0, MPI_COMM_WORLD);
         } else {
             MPI_Recv(&told, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             for (int i = 0; i < words; i++) {
-                const int is_one = i < 3 || (i >= first_word && i % 2 == 0);
+                const int is_one = i < 4 || (i >= first_word && i % 2 == 0);
                 CHECK(window.words[i] == is_one, "word %d is %ld", i, (long)window.words[i]);
             }
         }

@@ -100,12 +100,17 @@ class Rank {
         if (done()) {
             return;
         }
+        wait_number_ = ++waits_begun_;
         if (lock.closed()) [[unlikely]] {
             wait_observed(done, progress, arrange, reason, brought_by, event);
         } else {
             wait_in_turns<false>(done, progress, arrange, reason, brought_by, event);
         }
+        wait_number_ = 0;
     }
+    // The number of the wait that the calling thread is in, as no other has it; 0: none, or others
+    // of the rank's threads may run the program meanwhile.
+    std::uint64_t wait_number() const { return lock.shared() ? 0 : wait_number_; }
 
     // Events that many ranks of the node wait for, each by the address of a cache line, where they
     // are fibres: who brings one about wakes all at once, and rings nobody.
@@ -210,6 +215,8 @@ class Rank {
     VainLooks vain_looks_;
     std::uint32_t looks_counted_; // what looks_left_ began with
     std::uint32_t looks_left_;    // vain ones until looked_in_vain()
+    std::uint64_t waits_begun_ = 0;
+    std::uint64_t wait_number_ = 0; // 0: it doesn't wait
 };
 
 template <typename Done, typename Progress, typename Arrange, typename Reason>

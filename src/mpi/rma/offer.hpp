@@ -1,6 +1,6 @@
 // Offer: an operation on memory of another process that its target may carry out itself.
 //
-// The kernel takes 1 us to read and write a word of another process, and 180 us to write 1,000
+// The kernel takes 1 us to read or write a word of another process, and 180 us to write 1,000
 // pieces. A target that waits in a call of MPI is quicker: it takes a cell at once. So an origin
 // puts a number into its box and tells the target by a cell (Notice::offered) what to do. The
 // target claims the number, does the operation, and says so in the box. The origin takes back what
@@ -66,7 +66,14 @@ struct OfferBox {
     }
 };
 
-enum class OfferKind : std::uint8_t { accumulate, compare_and_swap, write, write_blocks };
+enum class OfferKind : std::uint8_t {
+    accumulate,
+    compare_and_swap,
+    write, // a served request
+    write_blocks,
+    read_word, // up to 8 bytes
+    write_word,
+};
 
 // A cell's data.
 struct OfferCell {
@@ -78,7 +85,7 @@ struct OfferCell {
     std::uint64_t compared = 0; // of a comparison
     OfferKind kind = OfferKind::accumulate;
     std::uint8_t operation = 0; // coll::OpKind
-    std::uint8_t basic = 0;     // type, as an index of the predefined ones
+    std::uint8_t basic = 0;     // type, as an index of the predefined ones; of a word: its bytes
     std::uint8_t fetches = 0;
     std::uint32_t target = 0; // rank in the window
 };

@@ -74,10 +74,14 @@ Error Window::await_offer(int target, OfferCell cell, bool& taken, std::uint64_t
 
 std::uint64_t OfferedMemory::element_at(const datatype::Datatype& type, MPI_Count first,
                                         MPI_Count bytes) const {
+    return type.contiguous && bytes == type.size ? word_at(first, bytes) : 0;
+}
+
+std::uint64_t OfferedMemory::word_at(MPI_Count first, MPI_Count bytes) const {
     iovec piece = {};
     MPI_Count covered = 0;
-    if (!type.contiguous || bytes != type.size ||
-        bytes > static_cast<MPI_Count>(sizeof(OfferCell::operand)) || !window_.may_offer() ||
+    if (bytes == 0 || bytes > static_cast<MPI_Count>(sizeof(OfferCell::operand)) ||
+        !window_.may_offer() ||
         layout_.type->pieces(layout_.base, layout_.count, first, bytes, &piece, 1, covered) != 1 ||
         covered != bytes) {
         return 0;
@@ -177,8 +181,37 @@ Error OfferedMemory::offer_part(const std::byte* data, MPI_Count first, MPI_Coun
     return error;
 }
 
+Error OfferedMemory::read(void* to, MPI_Count first, MPI_Count bytes) {
+    if (const std::uint64_t address = word_at(first, bytes)) {
+        bool taken = false;
+        std::uint64_t word = 0;
+        Error error = window_.offer(target_,
+                                    {.address = address,
+                                     .kind = OfferKind::read_word,
+                                     .basic = static_cast<std::uint8_t>(bytes)},
+                                    taken, word);
+        if (error || taken) {
+            std::memcpy(to, &word, static_cast<std::size_t>(bytes));
+            return error;
+        }
+    }
+    return peer_.read(to, first, bytes);
+}
+
 Error OfferedMemory::write(const void* from, MPI_Count first, MPI_Count bytes) {
     const auto* data = static_cast<const std::byte*>(from);
+    if (const std::uint64_t address = word_at(first, bytes)) {
+        OfferCell cell = {.address = address,
+                          .kind = OfferKind::write_word,
+                          .basic = static_cast<std::uint8_t>(bytes)};
+        std::memcpy(&cell.operand, data, static_cast<std::size_t>(bytes));
+        bool taken = false;
+        std::uint64_t nothing = 0;
+        Error error = window_.offer(target_, cell, taken, nothing);
+        if (error || taken) {
+            return error;
+        }
+    }
     while (!layout_.type->contiguous && is_in_small_pieces(first, bytes) && window_.may_offer()) {
         MPI_Count done = 0;
         if (Error error = offer_part(data, first, bytes, done)) {

@@ -141,12 +141,57 @@ void Window::take_offer(int origin, const OfferCell& cell) {
         !box.leave_offered(cell.number, OfferState::claimed)) {
         return;
     }
-    const bool done = cell.kind == OfferKind::write ? write_offered(origin, cell)
-                      : cell.kind == OfferKind::write_blocks
-                          ? write_blocks_offered(origin, cell, box.blocks)
-                          : change_offered(cell, box.before);
+    bool done = false;
+    switch (cell.kind) {
+    case OfferKind::write:
+        done = write_offered(origin, cell);
+        break;
+    case OfferKind::write_blocks:
+        done = write_blocks_offered(origin, cell, box.blocks);
+        break;
+    case OfferKind::read_word:
+    case OfferKind::write_word:
+        done = move_offered(cell, box.before);
+        break;
+    case OfferKind::accumulate:
+    case OfferKind::compare_and_swap:
+        done = change_offered(cell, box.before);
+        break;
+    }
     box.state.store(OfferBox::word(cell.number, done ? OfferState::done : OfferState::declined),
                     std::memory_order_release);
+}
+
+// A program can't unmap memory in its own wait, so a page is asked for once in each.
+bool Window::may_touch(const std::byte* place, std::size_t bytes, MemoryUse use) {
+    const auto first = reinterpret_cast<std::uintptr_t>(place);
+    const std::uintptr_t page = first / page_bytes;
+    const std::uint64_t wait = engine_.rank().wait_number();
+    const bool is_one_page = (first + bytes - 1) / page_bytes == page;
+    if (is_one_page && wait != 0 && touched_.wait == wait && touched_.page == page &&
+        touched_.use >= use) {
+        return true;
+    }
+    if (!has_memory_surely(place, bytes, use)) {
+        return false;
+    }
+    if (is_one_page) {
+        touched_ = {.wait = wait, .page = page, .use = use};
+    }
+    return true;
+}
+
+bool Window::move_offered(const OfferCell& cell, std::uint64_t& before) {
+    const std::size_t bytes = cell.basic;
+    const bool reads = cell.kind == OfferKind::read_word;
+    auto* const place = reinterpret_cast<std::byte*>(cell.address);
+    if (bytes == 0 || bytes > sizeof cell.operand || !is_own(place, bytes) ||
+        !may_touch(place, bytes, reads ? MemoryUse::reads : MemoryUse::writes)) {
+        return false;
+    }
+    std::memcpy(reads ? static_cast<void*>(&before) : place,
+                reads ? place : static_cast<const void*>(&cell.operand), bytes);
+    return true;
 }
 
 bool Window::change_offered(const OfferCell& cell, std::uint64_t& before) {
@@ -154,7 +199,7 @@ bool Window::change_offered(const OfferCell& cell, std::uint64_t& before) {
     const auto bytes = static_cast<std::size_t>(type.size);
     auto* const place = reinterpret_cast<std::byte*>(cell.address);
     if (!type.predefined || !type.contiguous || bytes > sizeof cell.operand ||
-        !is_own(place, bytes) || !has_memory_surely(place, bytes, MemoryUse::writes)) {
+        !is_own(place, bytes) || !may_touch(place, bytes, MemoryUse::writes)) {
         return false;
     }
     const int self = communicator_.rank();

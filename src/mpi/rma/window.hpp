@@ -40,6 +40,7 @@
 #include "mpi/rma/control.hpp"
 #include "mpi/rma/epochs.hpp"
 #include "mpi/rma/offered_memory.hpp"
+#include "mpi/rma/own_memory.hpp"
 #include "mpi/rma/peer_memory.hpp"
 #include "mpi/rma/regions.hpp"
 #include "mpi/rma/served_memory.hpp"
@@ -386,6 +387,8 @@ class Window {
     static Error accumulate_parts(const Accumulation& what, TargetMemory& memory);
     void accumulate_in_place(const Accumulation& what);
 
+    bool may_touch(const std::byte* place, std::size_t bytes, MemoryUse use);
+    bool move_offered(const OfferCell& cell, std::uint64_t& before);
     bool change_offered(const OfferCell& cell, std::uint64_t& before);
     bool write_offered(int origin, const OfferCell& cell);
     bool write_blocks_offered(int origin, const OfferCell& cell, OfferedBlocks blocks);
@@ -460,8 +463,14 @@ class Window {
     enum class Lent : std::uint8_t { none, awaited, shared, exclusive };
     std::vector<Lent> lent_;
     int offered_to_ = 0; // the target of the last offer
-    int leader_ = 0;     // the first of the ranks of this node, which takes the extent
-    Regions regions_;    // of a dynamic window
+    // The last page of its own that this rank may touch for others, and in which of its waits.
+    struct {
+        std::uint64_t wait;
+        std::uintptr_t page;
+        MemoryUse use;
+    } touched_{};
+    int leader_ = 0;  // the first of the ranks of this node, which takes the extent
+    Regions regions_; // of a dynamic window
 };
 
 } // namespace warren::rma

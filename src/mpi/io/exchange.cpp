@@ -143,12 +143,18 @@ Error ExchangedAccess::announce() {
         return error;
     }
     std::uint64_t runs = 0;
+    Error refused;
     for (const Announcement& asked : asked_) {
-        if (!asked.fits(domain_)) {
-            return fail(MPI_ERR_INTERN, "another rank wants more of a domain of %s than it has",
-                        parts_.medium.file->path().c_str());
+        if (!asked.fits(domain_) && !refused) {
+            refused = fail(MPI_ERR_INTERN, "another rank wants more of a domain of %s than it has",
+                           parts_.medium.file->path().c_str());
         }
         runs += asked.runs;
+    }
+    // The ranks agree, because nobody receives the runs of a refused announcement.
+    if (Error error = coll::Collectives(engine_, communicator_)
+                          .agree(refused, "another rank refuses a part of the access")) {
+        return error;
     }
     asked_runs_.resize(runs);
     std::vector<Buffer> out(ranks());

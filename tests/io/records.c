@@ -2,7 +2,7 @@
    than rank `victim` for some seconds, and read the file then:
    records FILE LAYOUT RECORD COUNT SECONDS VICTIM [BYTES]
    All bytes of a call are equal. LAYOUT: contiguous (a part of the file for each rank), view (parts
-   take turns), same (all write to the same part), nonblocking (as contiguous).
+   take turns), same (all write to the same part), nonblocking and external32 (as contiguous).
    With BYTES, the victim's third call stops when it has written so many, as it does when the
    kernel gives up between two pages: the rank says so and waits to be killed. */
 #define _GNU_SOURCE
@@ -76,6 +76,8 @@ int main(int argc, char** argv) {
     MPI_Type_commit(&type);
     if (is(layout, "view"))
         MPI_File_set_view(file, (MPI_Offset)record * rank, type, tile, "native", MPI_INFO_NULL);
+    if (is(layout, "external32"))
+        MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, layout, MPI_INFO_NULL);
     MPI_File_set_atomicity(file, 1);
     unsigned char* data = malloc((size_t)bytes);
     const MPI_Offset at = is(layout, "view") || is(layout, "same") ? 0 : (MPI_Offset)rank * bytes;

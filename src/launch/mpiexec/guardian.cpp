@@ -1,5 +1,6 @@
 #include "launch/mpiexec/guardian.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -7,17 +8,14 @@
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
-#include <numeric>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
-#include <vector>
 
 #include "launch/mpiexec/errors.hpp"
 #include "launch/mpiexec/limits.hpp"
-#include "launch/mpiexec/unfinished_writes.hpp"
 #include "mpi/job/world_identity.hpp"
 
 namespace warren::launch {
@@ -39,9 +37,10 @@ void write_text(const char* path, const std::string& text) {
     }
 }
 
-std::string read_text(const char* path) {
+// Empty: it can't be read; a process that has ended has no environment.
+std::string read_text(const std::string& path) {
     std::string text;
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file >= 0) {
         char buffer[16384];
         ssize_t got = 0;
@@ -51,6 +50,40 @@ std::string read_text(const char* path) {
         close(file);
     }
     return text;
+}
+
+std::string of_process(pid_t pid, const char* file) {
+    return "/proc/" + std::to_string(pid) + "/" + file;
+}
+
+// Hands on the number of each process but this one and the first.
+template <typename Action>
+void each_process(Action action) {
+    DIR* processes = opendir("/proc");
+    if (processes == nullptr) {
+        return;
+    }
+    while (const dirent* entry = readdir(processes)) {
+        const int pid = std::atoi(entry->d_name);
+        if (pid > 1 && pid != getpid()) {
+            action(pid);
+        }
+    }
+    closedir(processes);
+}
+
+// Whether any of the process's user IDs (real, effective, saved, of files) is another's.
+bool has_other_user(pid_t pid) {
+    constexpr const char* heading = "\nUid:";
+    const std::string status = read_text(of_process(pid, "status"));
+    const std::size_t at = status.find(heading);
+    unsigned its[4] = {};
+    if (at == std::string::npos ||
+        std::sscanf(status.c_str() + at + std::strlen(heading), "%u %u %u %u", &its[0], &its[1],
+                    &its[2], &its[3]) != 4) {
+        return false; // it has ended
+    }
+    return std::any_of(its, its + 4, [](unsigned user) { return user != getuid(); });
 }
 
 bool carries(const std::string& environment, const std::string& setting) {
@@ -93,13 +126,9 @@ int commit(const node::Segment& segment) {
     return problem;
 }
 
-void finish_all_writes(const node::Segment& segment) {
-    std::vector<std::uint32_t> all(segment.ranks());
-    std::iota(all.begin(), all.end(), 0);
-    for (const UnfinishedWrite& write : finish_writes(segment, all)) {
-        std::fprintf(stderr,
-                     "mpiexec: the last write of a rank%s%s may be there in part only: %s\n",
-                     write.path.empty() ? "" : " to ", write.path.c_str(), write.problem.c_str());
+void finish_all_writes(const node::Segment& segment, JobUsers users) {
+    for (const UnfinishedWrite& write : finish_writes(segment, [users] { return users; })) {
+        std::fprintf(stderr, "mpiexec: %s\n", describe(write, "a rank").c_str());
     }
 }
 
@@ -118,8 +147,11 @@ void finish_all_writes(const node::Segment& segment) {
     [[maybe_unused]] ssize_t done = write(answer, &problem, sizeof problem);
     close_all_but(lifeline, segment.descriptor());
 
+    JobUsers users = JobUsers::own;
     char byte;
-    while (read(lifeline, &byte, 1) < 0 && errno == EINTR) {
+    for (ssize_t got = 1; got > 0 || (got < 0 && errno == EINTR);) {
+        got = read(lifeline, &byte, 1);
+        users = got > 0 ? JobUsers::others_too : users; // told by tell_of_other_users()
     }
     // mpiexec kills the group, and so this process, before it ends: it has not come to that.
     // A spawned world's is killed by the mpiexec of those that have spawned it, which says why.
@@ -132,9 +164,10 @@ void finish_all_writes(const node::Segment& segment) {
     if (cleaner == 0) {
         // Outside the group, to outlive its end.
         setpgid(0, 0);
+        users = users == JobUsers::own ? users_of_job(group, job) : users;
         kill(-group, SIGKILL);
         kill_stragglers(job);
-        finish_all_writes(segment);
+        finish_all_writes(segment, users);
         _exit(0);
     }
     if (cleaner > 0) {
@@ -204,6 +237,12 @@ Error Guardian::wait_for_memory(const node::Segment& segment) {
                 segment.ranks(), kilobytes, std::strerror(problem));
 }
 
+void Guardian::tell_of_other_users() const {
+    // (SIGPIPE is blocked: a guardian that was killed is an error here, and ends the job
+    // elsewhere.)
+    [[maybe_unused]] const ssize_t done = write(lifeline_, "", 1);
+}
+
 void Guardian::end() {
     kill(-pid_, SIGKILL);
     while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
@@ -216,28 +255,30 @@ int kill_stragglers(const std::string& job) {
     int killed = 0;
     for (int round = 0; round < straggler_rounds; ++round) {
         int found = 0;
-        DIR* processes = opendir("/proc");
-        if (processes == nullptr) {
-            break;
-        }
-        while (const dirent* entry = readdir(processes)) {
-            const int pid = std::atoi(entry->d_name);
-            if (pid <= 1 || pid == getpid()) {
-                continue;
-            }
-            const std::string path = "/proc/" + std::string(entry->d_name) + "/environ";
-            // A process that has ended already has no environment.
-            if (carries(read_text(path.c_str()), setting) && kill(pid, SIGKILL) == 0) {
+        each_process([&](pid_t pid) {
+            if (carries(read_text(of_process(pid, "environ")), setting) &&
+                kill(pid, SIGKILL) == 0) {
                 ++found;
             }
-        }
-        closedir(processes);
+        });
         killed += found;
         if (found == 0) {
             break;
         }
     }
     return killed;
+}
+
+JobUsers users_of_job(pid_t group, const std::string& job) {
+    const std::string setting = "WARREN_JOB=" + job;
+    JobUsers users = JobUsers::own;
+    each_process([&](pid_t pid) {
+        if ((getpgid(pid) == group || carries(read_text(of_process(pid, "environ")), setting)) &&
+            has_other_user(pid)) {
+            users = JobUsers::others_too;
+        }
+    });
+    return users;
 }
 
 } // namespace warren::launch

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "base/error.hpp"
+#include "launch/mpiexec/unfinished_writes.hpp"
 #include "mpi/job/segment.hpp"
 
 namespace warren::launch {
@@ -33,6 +34,9 @@ class Guardian {
     pid_t pid() const { return pid_; } // also the process group
     bool running() const { return pid_ > 0; }
 
+    // A process of another user has ended: if mpiexec is killed, no file writes are finished.
+    void tell_of_other_users() const;
+
     // Kills the group, the guardian with it, and takes its status.
     void end();
 
@@ -48,5 +52,8 @@ class Guardian {
 // Kills every process of the caller's user that carries the job's name in its environment, but for
 // the caller itself. Returns how many.
 int kill_stragglers(const std::string& job);
+
+// Looks at the processes in the group, and those with the job's name in their environment.
+JobUsers users_of_job(pid_t group, const std::string& job);
 
 } // namespace warren::launch

@@ -1,7 +1,6 @@
 #include "launch/mpiexec/job.hpp"
 
 #include <cerrno>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -120,9 +119,7 @@ void Job::clean_up() {
         kill_stragglers(state_.name);
     }
     if (state_.segment) {
-        std::vector<std::uint32_t> all(state_.segment.ranks());
-        std::iota(all.begin(), all.end(), 0);
-        state_.finish_writes(all);
+        state_.finish_writes();
     }
     int number = state_.output.finish(watch_.signals());
     const int write_error = state_.output.write_error();

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "base/futex.hpp"
-#include "launch/mpiexec/unfinished_writes.hpp"
 
 namespace warren::launch {
 
@@ -33,20 +32,23 @@ JobState::~JobState() {
     }
 }
 
+void JobState::report_unfinished(const std::vector<UnfinishedWrite>& writes) {
+    for (const UnfinishedWrite& write : writes) {
+        report.say(describe(write, "rank " + std::to_string(world_rank(write.rank))));
+    }
+}
+
 void JobState::finish_writes(std::span<const std::uint32_t> here) {
-    std::vector<std::uint32_t> own(here.begin(), here.end());
-    for (const JobProcess& process : processes) {
-        if (process.of_other_user) {
-            std::erase_if(own, [&](std::uint32_t rank) {
-                return rank >= process.first_rank && rank < process.first_rank + process.ranks;
-            });
+    report_unfinished(launch::finish_writes(segment, here, [this] {
+        if (users == JobUsers::own) {
+            users = users_of_job(group, name);
         }
-    }
-    for (const UnfinishedWrite& write : launch::finish_writes(segment, own)) {
-        report.say("the last write of rank " + std::to_string(world_rank(write.rank)) +
-                   (write.path.empty() ? "" : " to " + write.path) +
-                   " may be there in part only: " + write.problem);
-    }
+        return users;
+    }));
+}
+
+void JobState::finish_writes() {
+    report_unfinished(launch::finish_writes(segment, [this] { return users; }));
 }
 
 } // namespace warren::launch

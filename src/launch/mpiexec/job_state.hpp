@@ -25,6 +25,7 @@
 #include "launch/mpiexec/report.hpp"
 #include "launch/mpiexec/spawned_by.hpp"
 #include "launch/mpiexec/terminal_input.hpp"
+#include "launch/mpiexec/unfinished_writes.hpp"
 #include "mpi/job/segment.hpp"
 
 namespace warren::launch {
@@ -45,7 +46,6 @@ struct JobProcess {
     std::uint32_t first_rank = 0;
     std::uint32_t ranks = 0;
     bool ended = false;
-    bool of_other_user = false;     // known once it has ended
     int reports = -1;               // of a host process (host_plan.hpp)
     std::int64_t crashed_rank = -1; // who is about to end it by a signal, if known
     bool overflowed = false;        // …because its stack is full
@@ -72,8 +72,9 @@ struct JobState {
     }
 
     // Finishes and reports what these ranks of this node, which have ended, have left half written.
-    // Ranks of another user, who may not be allowed what mpiexec is, get no help.
     void finish_writes(std::span<const std::uint32_t> here);
+    void finish_writes(); // of all
+    void report_unfinished(const std::vector<UnfinishedWrite>& writes);
 
     const CommandLine& line;
     Agent* const agent; // null: the job is on this node alone
@@ -87,8 +88,9 @@ struct JobState {
     std::vector<JobRank> ranks;
     std::vector<JobProcess> processes;
     std::unordered_map<pid_t, std::uint32_t> process_of;
-    std::uint32_t alive = 0; // processes
-    ProcessManager manager;  // of another MPI library's ranks
+    std::uint32_t alive = 0;        // processes
+    JobUsers users = JobUsers::own; // of those that have ended
+    ProcessManager manager;         // of another MPI library's ranks
     Events events;
     RankOutput output;
     TerminalInput input;

@@ -183,7 +183,10 @@ void JobWatch::take_ended() {
         waitpid(pid, &status, 0);
         const auto found = job_.process_of.find(pid);
         if (found != job_.process_of.end()) {
-            job_.processes[found->second].of_other_user = end.si_uid != getuid();
+            if (end.si_uid != getuid() && job_.users == JobUsers::own) {
+                job_.users = JobUsers::others_too;
+                job_.guardian.tell_of_other_users();
+            }
             process_ended(job_.processes[found->second], status);
         } else if (spawned_.ended(pid, status)) {
             look_for_recorded_end(); // which may have waited for this

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 #include <fcntl.h>
+#include <numeric>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -147,12 +148,14 @@ std::string write_again(const LoggedFile& file) {
     // Without waiting for whoever has a lease on the file, or for a pipe that has its place.
     const int descriptor = open(file.path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (descriptor < 0) {
-        return errno == ENOENT || errno == ENOTDIR || errno == ENXIO ? "" : std::strerror(errno);
+        return std::strerror(errno);
     }
     struct stat status;
     std::string problem;
-    if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
-        status.st_dev == file.device && status.st_ino == file.number) {
+    if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode) ||
+        status.st_dev != file.device || status.st_ino != file.number) {
+        problem = "another file has its name";
+    } else {
         rlimit limit;
         const bool limited =
             getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
@@ -172,20 +175,27 @@ std::string write_again(const LoggedFile& file) {
     return problem;
 }
 
-void finish_write(const node::Segment& segment, std::uint32_t rank, std::vector<std::byte>& memory,
-                  std::vector<UnfinishedWrite>& unfinished) {
-    std::byte* const entry = segment.unit(node::write_entries, std::uint64_t{rank});
+// (Copied by the system, because parts without memory must not get any.)
+bool copy_entry(const node::Segment& segment, const std::byte* entry, std::span<std::byte> to) {
     const std::ptrdiff_t place = entry - segment.at(0);
-    // (Copied by the system, because parts without memory must not get any.)
+    return pread(segment.descriptor(), to.data(), to.size(), static_cast<off_t>(place)) ==
+               static_cast<ssize_t>(to.size()) &&
+           mark_of(to.data()) == node::valid_write;
+}
+
+void finish_write(const node::Segment& segment, std::uint32_t rank, std::byte* entry,
+                  std::vector<std::byte>& memory, const std::function<JobUsers()>& users,
+                  std::vector<UnfinishedWrite>& unfinished) {
     memory.resize(node::write_entry_bytes);
-    if (pread(segment.descriptor(), memory.data(), memory.size(), static_cast<off_t>(place)) !=
-            static_cast<ssize_t>(memory.size()) ||
-        mark_of(memory.data()) != node::valid_write) {
+    if (!copy_entry(segment, entry, std::span(memory).first(sizeof(WriteEntry))) ||
+        !copy_entry(segment, entry, memory)) {
         return;
     }
     LoggedFile file;
     if (!parse(memory, file)) {
         unfinished.push_back({rank, "", "the program has written over the rank's entry"});
+    } else if (users() == JobUsers::others_too) {
+        unfinished.push_back({rank, file.path, "a process of the job had another user"});
     } else if (const std::string problem = write_again(file); !problem.empty()) {
         unfinished.push_back({rank, file.path, problem});
     }
@@ -197,15 +207,33 @@ void finish_write(const node::Segment& segment, std::uint32_t rank, std::vector<
 } // namespace
 
 std::vector<UnfinishedWrite> finish_writes(const node::Segment& segment,
-                                           std::span<const std::uint32_t> ranks) {
+                                           std::span<const std::uint32_t> ranks,
+                                           const std::function<JobUsers()>& users) {
     std::vector<UnfinishedWrite> unfinished;
     std::vector<std::byte> memory;
     for (const std::uint32_t rank : ranks) {
-        if (segment.slot(rank).logs_writes.load(std::memory_order_acquire) != 0) {
-            finish_write(segment, rank, memory, unfinished);
+        if (segment.slot(rank).logs_writes.load(std::memory_order_acquire) == 0) {
+            continue;
+        }
+        for (std::uint32_t entry = 0; entry < node::entries_per_rank; ++entry) {
+            finish_write(segment, rank,
+                         segment.unit(node::write_entries, node::write_entry_unit(rank, entry)),
+                         memory, users, unfinished);
         }
     }
     return unfinished;
+}
+
+std::vector<UnfinishedWrite> finish_writes(const node::Segment& segment,
+                                           const std::function<JobUsers()>& users) {
+    std::vector<std::uint32_t> all(segment.ranks());
+    std::iota(all.begin(), all.end(), 0);
+    return finish_writes(segment, all, users);
+}
+
+std::string describe(const UnfinishedWrite& write, const std::string& who) {
+    return "the last write of " + who + (write.path.empty() ? "" : " to " + write.path) +
+           " may be there in part only: " + write.problem;
 }
 
 } // namespace warren::launch

@@ -2,6 +2,7 @@
 #include "launch/mpiexec/unfinished_writes.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
@@ -26,15 +27,17 @@ class UnfinishedWritesTest : public testing::Test {
   protected:
     static constexpr std::uint32_t ranks = 3;
     static constexpr std::uint32_t rank = 1;
+    static constexpr std::uint32_t number = node::entries_per_rank - 1;
 
     void SetUp() override {
         ASSERT_NE(mkdtemp(folder_), nullptr);
         path_ = std::string(folder_) + "/data";
         put(path_, std::string(20, '.'));
         ASSERT_FALSE(node::Segment::create({.ranks = ranks, .cores = 2}, segment_));
-        ASSERT_TRUE(segment_.commit_units(node::write_entries, 0, ranks));
-        entry_ =
-            reinterpret_cast<WriteEntry*>(segment_.unit(node::write_entries, std::uint64_t{rank}));
+        ASSERT_TRUE(
+            segment_.commit_units(node::write_entries, 0, node::write_entry_unit(ranks, 0)));
+        entry_ = reinterpret_cast<WriteEntry*>(
+            segment_.unit(node::write_entries, node::write_entry_unit(rank, number)));
         segment_.slot(rank).logs_writes = 1;
         name_file(path_);
     }
@@ -73,9 +76,14 @@ class UnfinishedWritesTest : public testing::Test {
         add(10, "de");
         entry_->mark = node::valid_write;
     }
-    std::vector<UnfinishedWrite> finish() {
-        const std::uint32_t all[] = {0, 1, 2};
-        return finish_writes(segment_, all);
+    std::vector<UnfinishedWrite> finish(JobUsers users = JobUsers::own) {
+        return finish_writes(segment_, [users] { return users; });
+    }
+    void expect_problem(const char* problem) {
+        const std::vector<UnfinishedWrite> unfinished = finish();
+        ASSERT_EQ(unfinished.size(), 1u);
+        EXPECT_EQ(unfinished[0].path, path_);
+        EXPECT_EQ(unfinished[0].problem, problem);
     }
 
     char folder_[32] = "/tmp/mpi-test-writes.XXXXXX";
@@ -139,10 +147,10 @@ TEST_F(UnfinishedWritesTest, bytes_that_another_has_locked_are_left) {
     close(other);
 }
 
-TEST_F(UnfinishedWritesTest, a_file_that_is_gone_stays_so) {
+TEST_F(UnfinishedWritesTest, a_file_that_is_gone_stays_so_which_is_told) {
     enter();
     unlink(path_.c_str());
-    EXPECT_TRUE(finish().empty());
+    expect_problem(std::strerror(ENOENT));
     EXPECT_NE(access(path_.c_str(), F_OK), 0);
 }
 
@@ -151,13 +159,35 @@ TEST_F(UnfinishedWritesTest, another_file_of_the_name_is_left_alone) {
     const std::string moved = path_ + ".moved";
     ASSERT_EQ(rename(path_.c_str(), moved.c_str()), 0);
     put(path_, "another");
-    EXPECT_TRUE(finish().empty());
+    expect_problem("another file has its name");
     EXPECT_EQ(content(), "another");
     unlink(path_.c_str());
     ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
     entry_->mark = node::valid_write;
-    EXPECT_TRUE(finish().empty()); // and nobody waits for a reader
+    expect_problem("another file has its name"); // and nobody waits for a reader
     unlink(moved.c_str());
+}
+
+TEST_F(UnfinishedWritesTest, jobs_with_processes_of_other_users_get_no_help) {
+    enter();
+    begin_write();
+    const std::vector<UnfinishedWrite> unfinished = finish(JobUsers::others_too);
+    ASSERT_EQ(unfinished.size(), 1u);
+    EXPECT_EQ(describe(unfinished[0], "rank 7"), "the last write of rank 7 to " + path_ +
+                                                     " may be there in part only: a process of "
+                                                     "the job had another user");
+    EXPECT_EQ(content(), "..a.................");
+}
+
+TEST_F(UnfinishedWritesTest, some_ranks_are_finished_alone) {
+    enter();
+    begin_write();
+    const std::uint32_t others[] = {0, 2};
+    const auto own = [] { return JobUsers::own; };
+    EXPECT_TRUE(finish_writes(segment_, others, own).empty());
+    EXPECT_EQ(content(), "..a.................");
+    EXPECT_TRUE(finish_writes(segment_, std::span(&rank, 1), own).empty());
+    EXPECT_EQ(content(), "..abc.....de........");
 }
 
 TEST_F(UnfinishedWritesTest, what_the_system_refuses_is_told) {

@@ -15,9 +15,8 @@ namespace warren::io {
 namespace {
 
 // Bytes of what is never torn in a write that is too large to be entered as a whole: an element of
-// memory, or a larger etype.
-MPI_Count record_bytes(const View& view, const Buffer& data) {
-    const MPI_Count element = data.type->size;
+// memory, of so many bytes in the file, or a larger etype.
+MPI_Count record_bytes(const View& view, const Buffer& data, MPI_Count element) {
     const MPI_Count etype = view.etype_bytes();
     return etype > element && etype % element == 0 && data.bytes() % etype == 0 ? etype : element;
 }
@@ -61,15 +60,15 @@ std::uintptr_t place_of(const Buffer& data) {
 // Whether a write goes without the log: the kernel stops between pages only, of the file and of
 // memory. `all`: from its first byte in the file to its last.
 bool is_whole_anyway(const Medium& medium, const View& view, const ByteRange& all,
-                     const Buffer& data, MPI_Count first) {
+                     const Buffer& data, MPI_Count element, MPI_Count first) {
     const MPI_Count bytes = data.bytes();
-    if (static_cast<std::uint64_t>(bytes) <= node::logged_data_bytes) {
+    if (LoggedWrite::may_fit(view, bytes)) {
         const std::uintptr_t place = place_of(data);
         return all.bytes() == static_cast<std::uint64_t>(bytes) &&
                !LoggedWrite::crosses_page(all.begin, all.end) && place != 0 &&
                !LoggedWrite::crosses_page(place, place + static_cast<std::uint64_t>(bytes));
     }
-    const auto record = static_cast<std::uint64_t>(record_bytes(view, data));
+    const auto record = static_cast<std::uint64_t>(record_bytes(view, data, element));
     if (record > node::logged_data_bytes) {
         return true; // as whole as it can be
     }
@@ -85,12 +84,12 @@ bool is_whole_anyway(const Medium& medium, const View& view, const ByteRange& al
 // Writes in atomic mode. What the log has room for becomes whole also if the rank is killed; of
 // more data, each record. The caller holds an exclusive lock.
 Error write_whole(const Medium& medium, const View& view, Transfer& transfer, const ByteRange& all,
-                  const Buffer& data, MPI_Count first, MPI_Count& done) {
-    if (is_whole_anyway(medium, view, all, data, first)) {
+                  const Buffer& data, MPI_Count element, MPI_Count first, MPI_Count& done) {
+    if (is_whole_anyway(medium, view, all, data, element, first)) {
         return transfer.move(Direction::write, data, first, done);
     }
     using Result = LoggedWrite::Result;
-    const MPI_Count record = record_bytes(view, data);
+    const MPI_Count record = record_bytes(view, data, element);
     const MPI_Count elements = record / data.type->size; // of a record
     // A call of the system that writes them all tears records between pages only: the file's, if
     // those of memory begin with the same bytes.
@@ -99,7 +98,7 @@ Error write_whole(const Medium& medium, const View& view, Transfer& transfer, co
         view.contiguous() && place != 0 && place % page_bytes == all.begin % page_bytes;
     const auto most =
         static_cast<MPI_Count>(in_one_call ? largest_logged_call : node::logged_data_bytes);
-    bool by_records = static_cast<std::uint64_t>(data.bytes()) > node::logged_data_bytes;
+    bool by_records = !LoggedWrite::may_fit(view, data.bytes());
     MPI_Count at_once = by_records ? std::max(most / record, MPI_Count{1}) * elements : data.count;
     for (MPI_Count begin = 0; begin < data.count;) {
         Buffer part = data;
@@ -131,9 +130,10 @@ Error write_whole(const Medium& medium, const View& view, Transfer& transfer, co
 }
 
 // Reads or writes contiguous or laid-out data. In atomic mode nobody else reads what is written
-// or writes what is read meanwhile.
+// or writes what is read meanwhile. `element`: bytes of an element of memory in the file.
 Error perform_transfer(const Medium& medium, const View& view, Scratch& scratch, bool atomic,
-                       Direction direction, const Buffer& data, MPI_Count first, MPI_Count& done) {
+                       Direction direction, const Buffer& data, MPI_Count element, MPI_Count first,
+                       MPI_Count& done) {
     done = 0;
     const MPI_Count bytes = data.bytes();
     if (bytes == 0 || view.empty()) {
@@ -150,7 +150,7 @@ Error perform_transfer(const Medium& medium, const View& view, Scratch& scratch,
     }
     Transfer transfer(medium, view, scratch, guarded);
     if (atomic && direction == Direction::write && medium.log) {
-        return write_whole(medium, view, transfer, all, data, first, done);
+        return write_whole(medium, view, transfer, all, data, element, first, done);
     }
     return transfer.move(direction, data, first, done);
 }
@@ -275,7 +275,7 @@ Error File::transfer(const Access& access, const Buffer& data, bool collectively
     RankLock& lock = engine_.rank().lock;
     if (!lock.shared()) {
         return perform_transfer(medium_, *view_, scratch_, atomic_, access.direction, data,
-                                access.first, done);
+                                access.item_bytes, access.first, done);
     }
     // Other threads of the rank go on meanwhile.
     std::unique_ptr<Scratch> scratch;
@@ -291,7 +291,7 @@ Error File::transfer(const Access& access, const Buffer& data, bool collectively
     const bool atomic = atomic_;
     lock.unlock();
     Error error = perform_transfer(medium, *view, *scratch, atomic, access.direction, data,
-                                   access.first, done);
+                                   access.item_bytes, access.first, done);
     lock.lock();
     if (spare_scratches_.size() < spare_scratches) {
         spare_scratches_.push_back(std::move(scratch));
@@ -359,7 +359,7 @@ NonblockingAccess::~NonblockingAccess() {
 
 void NonblockingAccess::perform(Scratch& scratch) {
     error_ = perform_transfer(medium_, *view_, scratch, atomic_, access_.direction, prepared_.data,
-                              access_.first, done_);
+                              access_.item_bytes, access_.first, done_);
 }
 
 Error NonblockingAccess::complete(MPI_Count& bytes, RankLock& lock) {

@@ -13,8 +13,36 @@ namespace {
 
 enum Turn : std::uint32_t { is_free, is_taken, is_awaited };
 
+// In the segment.
+std::uint64_t place_of(const node::Segment& segment, std::uint32_t rank, std::uint32_t number) {
+    return segment.header().directory[node::write_entries].offset +
+           node::write_entry_unit(rank, number) * segment.unit_bytes(node::write_entries);
+}
+
+node::WriteEntry* entry_of(const node::Segment& segment, std::uint32_t rank, std::uint32_t number) {
+    return reinterpret_cast<node::WriteEntry*>(
+        segment.unit(node::write_entries, node::write_entry_unit(rank, number)));
+}
+
 std::byte* pieces_of(node::WriteEntry& entry) {
     return reinterpret_cast<std::byte*>(&entry) + page_bytes;
+}
+
+// Words without a call, because most pieces of a scattered write have a few.
+void copy_piece(std::byte* to, const std::byte* from, std::uint64_t bytes) {
+    switch (bytes) {
+    case 2:
+        std::memcpy(to, from, 2);
+        return;
+    case 4:
+        std::memcpy(to, from, 4);
+        return;
+    case 8:
+        std::memcpy(to, from, 8);
+        return;
+    default:
+        std::memcpy(to, from, bytes);
+    }
 }
 
 struct Block {
@@ -50,45 +78,48 @@ bool each_torn_record(const Block& block, MPI_Count record, Add add) {
 WriteLog::WriteLog(const node::Segment& segment, std::uint32_t rank)
     : segment_(&segment), rank_(rank) {
     const bool is_alone = segment.header().launcher_pid == static_cast<std::uint32_t>(getpid());
-    const std::uint64_t begin = segment.header().directory[node::write_entries].offset +
-                                rank * segment.unit_bytes(node::write_entries);
-    if (is_alone || !segment.commit(begin, page_bytes)) {
+    if (is_alone || !segment.commit(place_of(segment, rank, 0), page_bytes)) {
         return;
     }
-    entry_ =
-        reinterpret_cast<node::WriteEntry*>(segment.unit(node::write_entries, std::uint64_t{rank}));
+    entries_ = entry_of(segment, rank, 0);
+    entries_->committed_pages[0] = std::max(entries_->committed_pages[0], 1u);
     segment.slot(rank).logs_writes.store(1, std::memory_order_release);
 }
 
-// Commits the first `bytes` of the pieces, unless they are. By the thread that has the turn.
-bool WriteLog::commit(std::uint64_t bytes) const {
+// Commits the first `bytes` of an entry, unless they are. By the thread that has its turn.
+bool WriteLog::commit(std::uint32_t number, std::uint64_t bytes) const {
     const auto pages = static_cast<std::uint32_t>(whole_pages(bytes) / page_bytes);
-    const std::uint32_t had = entry_->committed_pages;
+    std::uint32_t& had = entries_->committed_pages[number];
     if (pages <= had) {
         return true;
     }
-    const std::uint64_t begin = segment_->header().directory[node::write_entries].offset +
-                                rank_ * segment_->unit_bytes(node::write_entries) + page_bytes;
-    if (!segment_->commit(begin + had * page_bytes, (pages - had) * page_bytes)) {
+    if (!segment_->commit(place_of(*segment_, rank_, number) + had * page_bytes,
+                          (pages - had) * page_bytes)) {
         return false;
     }
-    entry_->committed_pages = pages;
+    had = pages;
     return true;
 }
 
-void LoggedWrite::take_turn() const {
-    std::atomic<std::uint32_t>& turn = log_.entry_->turn;
-    std::uint32_t seen = is_free;
-    if (turn.compare_exchange_strong(seen, is_taken, std::memory_order_acquire)) [[likely]] {
-        return;
+// The number of an entry that nobody else has.
+std::uint32_t WriteLog::take_turn() const {
+    for (std::uint32_t number = 0; number < node::entries_per_rank; ++number) {
+        std::uint32_t seen = is_free;
+        if (entries_->turns[number].compare_exchange_strong(seen, is_taken,
+                                                            std::memory_order_acquire)) [[likely]] {
+            return number;
+        }
     }
+    constexpr std::uint32_t last = node::entries_per_rank - 1;
+    std::atomic<std::uint32_t>& turn = entries_->turns[last];
     while (turn.exchange(is_awaited, std::memory_order_acquire) != is_free) {
         futex_wait(turn, is_awaited);
     }
+    return last;
 }
 
-void LoggedWrite::end_turn() const {
-    std::atomic<std::uint32_t>& turn = log_.entry_->turn;
+void WriteLog::end_turn(std::uint32_t number) const {
+    std::atomic<std::uint32_t>& turn = entries_->turns[number];
     if (turn.exchange(is_free, std::memory_order_release) == is_awaited) [[unlikely]] {
         futex_wake(turn, 1);
     }
@@ -96,7 +127,7 @@ void LoggedWrite::end_turn() const {
 
 bool LoggedWrite::enter_file() const {
     const std::string& path = file_.full_path();
-    node::WriteEntry& entry = *log_.entry_;
+    node::WriteEntry& entry = *entry_;
     if (path.empty() || path.size() >= node::logged_path_bytes) {
         return false;
     }
@@ -111,8 +142,9 @@ bool LoggedWrite::enter_file() const {
 // `record`: 0: all are entered.
 LoggedWrite::Result LoggedWrite::enter_pieces(const View& view, const datatype::Buffer& data,
                                               MPI_Count first, MPI_Count record) const {
-    node::WriteEntry& entry = *log_.entry_;
-    std::byte* const pieces = pieces_of(entry);
+    std::byte* const pieces = pieces_of(*entry_);
+    const auto* const source =
+        static_cast<const std::byte*>(data.type->one_piece(data.base, data.count));
     std::uint64_t used = 0;
     Result result = Result::entered;
     const auto add = [&](std::uint64_t offset, MPI_Count at, MPI_Count bytes) {
@@ -124,12 +156,17 @@ LoggedWrite::Result LoggedWrite::enter_pieces(const View& view, const datatype::
             return false;
         }
         const std::uint64_t needed = node::logged_bytes(piece.bytes);
-        if (!log_.commit(used + needed)) {
+        if (!log_.commit(number_, page_bytes + used + needed)) {
             result = Result::impossible;
             return false;
         }
         std::memcpy(pieces + used, &piece, sizeof piece);
-        data.type->pack_part(data.base, data.count, at, bytes, pieces + used + sizeof piece);
+        std::byte* const to = pieces + used + sizeof piece;
+        if (source != nullptr) {
+            copy_piece(to, source + at, piece.bytes);
+        } else {
+            data.type->pack_part(data.base, data.count, at, bytes, to);
+        }
         used += needed;
         return true;
     };
@@ -140,32 +177,37 @@ LoggedWrite::Result LoggedWrite::enter_pieces(const View& view, const datatype::
     EachBlock action(add_block);
     view.walk(first, data.bytes(), action);
     action.flush();
-    entry.pieces_bytes = used;
+    entry_->pieces_bytes = used;
     return result;
 }
 
 LoggedWrite::Result LoggedWrite::enter_chosen(const View& view, const datatype::Buffer& data,
                                               MPI_Count first, MPI_Count record) {
-    if (record == 0 && static_cast<std::uint64_t>(data.bytes()) > node::logged_data_bytes) {
+    if (record == 0 && !may_fit(view, data.bytes())) {
         return Result::too_large;
     }
-    take_turn();
-    has_turn_ = true;
+    number_ = log_.take_turn();
+    if (!log_.commit(number_, page_bytes)) {
+        return Result::impossible;
+    }
+    entry_ = entry_of(*log_.segment_, log_.rank_, number_);
     if (!enter_file()) {
         return Result::impossible;
     }
     const Result result = enter_pieces(view, data, first, record);
-    if (result == Result::entered && log_.entry_->pieces_bytes > 0) {
+    if (result == Result::entered && entry_->pieces_bytes > 0) {
         // Whoever outlives this process sees its stores in their order, and so a whole entry.
-        log_.entry_->mark.store(node::valid_write, std::memory_order_release);
+        entry_->mark.store(node::valid_write, std::memory_order_release);
     }
     return result;
 }
 
 LoggedWrite::~LoggedWrite() {
-    if (has_turn_) {
-        log_.entry_->mark.store(0, std::memory_order_release);
-        end_turn();
+    if (entry_ != nullptr) {
+        entry_->mark.store(0, std::memory_order_release);
+    }
+    if (number_ < node::entries_per_rank) {
+        log_.end_turn(number_);
     }
 }
 

@@ -3,7 +3,7 @@
 // It enters its data in the rank's write log (mpi/job/write_log.hpp), where mpiexec finds it. A
 // write from one page of memory to one of the file, which the kernel does as a whole, needs no
 // entry. Thread rule: any thread of the rank, without the rank's lock, while it holds an exclusive
-// lock of all bytes that it writes. Whoever has the rank's entry waits for nobody.
+// lock of all bytes that it writes. Whoever has an entry waits for nobody.
 #pragma once
 
 #include <cstddef>
@@ -26,15 +26,17 @@ class WriteLog {
     // rank's writes: its program was started without mpiexec.
     WriteLog(const node::Segment& segment, std::uint32_t rank);
 
-    explicit operator bool() const { return entry_ != nullptr; }
+    explicit operator bool() const { return entries_ != nullptr; }
 
   private:
     friend class LoggedWrite;
-    bool commit(std::uint64_t bytes) const;
+    bool commit(std::uint32_t number, std::uint64_t bytes) const;
+    std::uint32_t take_turn() const;
+    void end_turn(std::uint32_t number) const;
 
     const node::Segment* segment_ = nullptr;
     std::uint32_t rank_ = 0;
-    node::WriteEntry* entry_ = nullptr;
+    node::WriteEntry* entries_ = nullptr; // the first; the others follow by unit
 };
 
 class LoggedWrite {
@@ -42,6 +44,15 @@ class LoggedWrite {
     // Whether the kernel may stop in the middle of these bytes of a file, or of memory.
     static bool crosses_page(std::uint64_t begin, std::uint64_t end) {
         return begin / page_bytes != (end - 1) / page_bytes;
+    }
+
+    // Whether the log has room for so many bytes in blocks of the view, which differ little.
+    static bool may_fit(const View& view, MPI_Count bytes) {
+        const auto data = static_cast<std::uint64_t>(bytes);
+        const auto block = static_cast<std::uint64_t>(view.block_bytes());
+        return data <= node::logged_data_bytes &&
+               (view.contiguous() || (data + block - 1) / block * node::logged_bytes(block) <=
+                                         node::logged_pieces_bytes);
     }
 
     LoggedWrite(const WriteLog& log, const SystemFile& file, bool locks_system)
@@ -63,19 +74,20 @@ class LoggedWrite {
         return enter_chosen(view, data, first, record);
     }
 
+    // Says which of the rank's entries this has.
+    std::uint32_t number() const { return number_; }
+
   private:
     Result enter_chosen(const View& view, const datatype::Buffer& data, MPI_Count first,
                         MPI_Count record);
     bool enter_file() const;
     Result enter_pieces(const View& view, const datatype::Buffer& data, MPI_Count first,
                         MPI_Count record) const;
-    void take_turn() const;
-    void end_turn() const;
-
     const WriteLog& log_;
     const SystemFile& file_;
     const bool locks_system_;
-    bool has_turn_ = false;
+    std::uint32_t number_ = node::entries_per_rank; // of the entry; so many: it has none
+    node::WriteEntry* entry_ = nullptr;
 };
 
 } // namespace warren::io

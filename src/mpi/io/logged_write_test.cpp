@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unistd.h>
@@ -35,8 +36,7 @@ class LoggedWriteTest : public testing::Test {
         segment_.header().launcher_pid = 1;
         log_ = WriteLog(segment_, rank);
         ASSERT_TRUE(log_);
-        entry_ = reinterpret_cast<node::WriteEntry*>(
-            segment_.unit(node::write_entries, std::uint64_t{rank}));
+        entry_ = entry(0);
         const int descriptor = mkstemp(name_);
         ASSERT_GE(descriptor, 0);
         close(descriptor);
@@ -63,10 +63,14 @@ class LoggedWriteTest : public testing::Test {
                 .count = static_cast<MPI_Count>(count),
                 .type = &datatype::basic(MPI_BYTE)};
     }
-    Pieces pieces() const {
+    node::WriteEntry* entry(std::uint32_t number) const {
+        return reinterpret_cast<node::WriteEntry*>(
+            segment_.unit(node::write_entries, node::write_entry_unit(rank, number)));
+    }
+    Pieces pieces(std::uint32_t number = 0) const {
         Pieces found;
-        const std::byte* at = reinterpret_cast<const std::byte*>(entry_) + page_bytes;
-        const std::byte* const end = at + entry_->pieces_bytes;
+        const std::byte* at = reinterpret_cast<const std::byte*>(entry(number)) + page_bytes;
+        const std::byte* const end = at + entry(number)->pieces_bytes;
         while (at < end) {
             node::WrittenPiece piece;
             std::memcpy(&piece, at, sizeof piece);
@@ -125,15 +129,30 @@ TEST_F(LoggedWriteTest, memory_is_committed_as_far_as_it_is_used) {
         LoggedWrite write(log_, file_, false);
         return write.enter(*view, bytes(data.data(), count), 0);
     };
-    EXPECT_EQ(entry_->committed_pages, 0u);
+    const std::uint32_t& committed = entry_->committed_pages[0];
+    EXPECT_EQ(committed, 1u);
     EXPECT_EQ(enter(100), Result::entered);
-    EXPECT_EQ(entry_->committed_pages, 1u);
+    EXPECT_EQ(committed, 2u);
     EXPECT_EQ(enter(5000), Result::entered);
-    EXPECT_EQ(entry_->committed_pages, 2u);
+    EXPECT_EQ(committed, 3u);
     EXPECT_EQ(enter(100), Result::entered);
-    EXPECT_EQ(entry_->committed_pages, 2u);
+    EXPECT_EQ(committed, 3u);
+    EXPECT_EQ(entry_->committed_pages[1], 0u);
     EXPECT_EQ(enter(node::logged_data_bytes), Result::entered);
     EXPECT_EQ(enter(node::logged_data_bytes + 1), Result::too_large);
+}
+
+TEST_F(LoggedWriteTest, what_may_not_fit_takes_no_entry) {
+    datatype::Draft tile;
+    make_vector(1000, 2, 4, tile);
+    const auto view = view_of(0, tile.type);
+    EXPECT_TRUE(LoggedWrite::may_fit(*view, 6000));
+    EXPECT_FALSE(LoggedWrite::may_fit(*view, 8000));
+    EXPECT_TRUE(LoggedWrite::may_fit(*view_of(0, datatype::basic(MPI_BYTE)), 64 << 10));
+    const std::vector<std::byte> data(8000);
+    LoggedWrite write(log_, file_, false);
+    EXPECT_EQ(write.enter(*view, bytes(data.data(), data.size()), 0), Result::too_large);
+    EXPECT_EQ(entry_->turns[0], 0u);
 }
 
 TEST_F(LoggedWriteTest, too_many_pieces_do_not_fit) {
@@ -166,6 +185,18 @@ TEST_F(LoggedWriteTest, records_in_several_pages_are_entered) {
               (Pieces{{4000, part(0, 5000)}, {9000, part(5000, 5000)}}));
 }
 
+TEST_F(LoggedWriteTest, several_threads_of_a_rank_have_an_entry_each) {
+    const auto view = view_of(0, datatype::basic(MPI_BYTE));
+    std::array<std::optional<LoggedWrite>, node::entries_per_rank> writes;
+    for (std::uint32_t i = 0; i < writes.size(); ++i) {
+        const std::string data(10, static_cast<char>('a' + i));
+        ASSERT_EQ(writes[i].emplace(log_, file_, false).enter(*view, bytes(data.data(), 10), i),
+                  Result::entered);
+        EXPECT_EQ(pieces(writes[i]->number()), (Pieces{{i, data}}));
+        EXPECT_EQ(writes[i]->number(), i);
+    }
+}
+
 TEST_F(LoggedWriteTest, threads_of_a_rank_take_turns) {
     const auto view = view_of(0, datatype::basic(MPI_BYTE));
     constexpr int rounds = 2000;
@@ -174,17 +205,25 @@ TEST_F(LoggedWriteTest, threads_of_a_rank_take_turns) {
         const std::string data(200, letter);
         for (int round = 0; round < rounds; ++round) {
             LoggedWrite write(log_, file_, false);
-            if (write.enter(*view, bytes(data.data(), data.size()), 0) != Result::entered ||
-                pieces() != Pieces{{0, data}}) {
+            if (write.enter(*view, bytes(data.data(), data.size()), 0) != Result::entered) {
+                ++mixed;
+            }
+            if (pieces(write.number()) != Pieces{{0, data}}) {
                 ++mixed;
             }
         }
     };
-    std::thread other(work, 'b');
-    work('a');
-    other.join();
+    std::vector<std::thread> threads;
+    for (std::uint32_t i = 0; i < 2 * node::entries_per_rank; ++i) {
+        threads.emplace_back(work, static_cast<char>('a' + i));
+    }
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
     EXPECT_EQ(mixed, 0);
-    EXPECT_EQ(entry_->turn, 0u);
+    for (const std::atomic<std::uint32_t>& turn : entry_->turns) {
+        EXPECT_EQ(turn, 0u);
+    }
 }
 
 TEST_F(LoggedWriteTest, a_program_without_mpiexec_has_no_log) {

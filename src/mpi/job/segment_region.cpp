@@ -102,7 +102,9 @@ WARREN_REGION(world_identity, {.number = world_identity.number,
                                .initialise = initialise_world_identity});
 
 Extent extent_of_write_entries(const JobShape& shape) {
-    return {.unit_bytes = write_entry_bytes, .units = shape.ranks, .sure_units = 0};
+    return {.unit_bytes = write_entry_bytes,
+            .units = write_entry_unit(shape.ranks, 0),
+            .sure_units = 0};
 }
 WARREN_REGION(write_entries, {.number = write_entries.number,
                               .name = "entries of file writes",

@@ -1,5 +1,6 @@
 #!/bin/sh
 # tools/install_packages.sh knows which packages are missing where packages of another processor are installed, too.
+# Configuring says which package is missing.
 #     missing_packages.sh SOURCE WORK
 set -eu
 tool=$1/tools/install_packages.sh
@@ -32,6 +33,16 @@ said=$("$tool" both other removed absent 2>&1) && {
     exit 1
 }
 echo "$said" | grep -x 'Could not install: other removed absent' || {
+    echo "$said"
+    exit 1
+}
+
+# Without hwloc, configuring names the package that has it.
+said=$(PKG_CONFIG_PATH='' PKG_CONFIG_LIBDIR="$work/none" cmake -S "$1" -B "$work/build" -DWARREN_TESTS=OFF 2>&1) && {
+    echo "hwloc was not missing"
+    exit 1
+}
+echo "$said" | grep 'libhwloc-dev' || {
     echo "$said"
     exit 1
 }

@@ -59,8 +59,8 @@ pid_t pass_over(int* status, Wait wait) {
 struct Child {
     pid_t pid;
     pid_t maker; // the thread
-    // Whether a signal has told of its end. If nobody waits for the child, it passes as soon as the
-    // rank has that signal.
+    // Whether a signal has told of its end. If nobody waits for the child, it passes once the rank
+    // has that signal, or will get it before it goes on.
     enum class End : std::uint8_t { untold, told, passes } end = End::untold;
     // CLD_STOPPED or CLD_CONTINUED, of which a signal has told last, and whether the rank has
     // waited for that: the next one may look the same.

@@ -11,10 +11,10 @@
 #include <sys/epoll.h>
 #include <sys/msg.h>
 #include <sys/sem.h>
+#include <sys/uio.h>
 #include <threads.h>
 #include <type_traits>
 #include <unistd.h>
-#include <vector>
 
 #include "base/futex.hpp"
 #include "launch/host/actions.hpp"
@@ -377,22 +377,41 @@ int poll_in_fibre(pollfd* descriptors, nfds_t count, const timespec* limit, cons
 
 namespace {
 
-// select without a wait. If no descriptor is ready, the sets keep what they ask for. Sets may be
-// longer than an fd_set.
+// select without a wait. If no descriptor is ready, the sets keep what they ask for. 0, too, if
+// that can't be found out: a set for more descriptors than an fd_set has may be shorter than
+// `count` says, since the kernel reads no more than the process has descriptors.
 int look_at_sets(int count, const std::array<fd_set*, 3>& sets) {
-    const std::size_t words =
-        (static_cast<std::size_t>(std::max(count, 0)) + NFDBITS - 1) / NFDBITS;
-    std::vector<fd_mask> asked(sets.size() * words);
+    if (count < 0) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (count > FD_SETSIZE) {
+        return 0;
+    }
+    const std::size_t bytes =
+        (static_cast<std::size_t>(count) + NFDBITS - 1) / NFDBITS * sizeof(fd_mask);
+    std::array<fd_set, 3> asked{};
     for (std::size_t i = 0; i < sets.size(); ++i) {
-        if (sets[i] != nullptr) {
-            std::memcpy(&asked[i * words], sets[i], words * sizeof(fd_mask));
+        if (sets[i] == nullptr) {
+            continue;
+        }
+        // By the kernel, which answers for memory that isn't there.
+        const iovec to{.iov_base = &asked[i], .iov_len = bytes};
+        const iovec from{.iov_base = sets[i], .iov_len = bytes};
+        const ssize_t copied = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
+        if (copied < 0 && errno != EFAULT) {
+            return 0; // it may not copy
+        }
+        if (copied != static_cast<ssize_t>(bytes)) {
+            errno = EFAULT;
+            return -1;
         }
     }
     timeval at_once{};
     const int ready = select(count, sets[0], sets[1], sets[2], &at_once);
     for (std::size_t i = 0; i < sets.size() && ready == 0; ++i) {
         if (sets[i] != nullptr) {
-            std::memcpy(sets[i], &asked[i * words], words * sizeof(fd_mask));
+            std::memcpy(sets[i], &asked[i], bytes);
         }
     }
     return ready;

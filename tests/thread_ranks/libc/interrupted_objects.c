@@ -4,11 +4,13 @@
 #define _GNU_SOURCE
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <semaphore.h>
 #include <stdint.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -147,6 +149,39 @@ static void ready_descriptors(void) {
     together();
 }
 
+/* Sets that end where memory does, and are shorter than the number of descriptors says. */
+static void odd_sets(void) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char* memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    expect(memory != MAP_FAILED && mprotect(memory + page, page, PROT_NONE) == 0);
+    fd_set* const set = (fd_set*)(memory + page - sizeof(fd_set));
+    int ends[2];
+    expect(pipe(ends) == 0);
+    sigset_t none;
+    sigemptyset(&none);
+    const int counts[] = {FD_SETSIZE, getdtablesize(), 2000, INT_MAX};
+    handle(SIGUSR1, count, 0);
+    for (int kind = 0; kind < 5; ++kind) {
+        const int is_negative = kind == 4;
+        const int number = is_negative ? -1 : counts[kind];
+        block(SIGUSR1, SIG_BLOCK);
+        calls = 0;
+        expect(pthread_kill(pthread_self(), SIGUSR1) == 0);
+        FD_ZERO(set);
+        FD_SET(ends[0], set);
+        errno = 0;
+        expect(pselect(number, set, NULL, NULL, NULL, &none) == -1);
+        expect(errno == (is_negative ? EINVAL : EINTR));
+        expect(FD_ISSET(ends[0], set) && calls == !is_negative);
+        block(SIGUSR1, SIG_UNBLOCK);
+    }
+    close(ends[0]);
+    close(ends[1]);
+    munmap(memory, 2 * page);
+    set_default(SIGUSR1, 0);
+    together();
+}
+
 static void handlers_that_serve_once(void) {
     const int flags = SA_RESETHAND | SA_RESTART;
     struct sigaction action;
@@ -168,6 +203,7 @@ int main(int argc, char** argv) {
     handlers_that_end_waits();
     handlers_that_restart_waits();
     ready_descriptors();
+    odd_sets();
     handlers_that_serve_once();
     return finish();
 }

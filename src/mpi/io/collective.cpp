@@ -413,11 +413,8 @@ Error File::make_plan(const Access& access, MPI_Count bytes, Error refused, bool
     if (failed != MPI_SUCCESS) {
         return fail(failed, "another rank can't take part in the access to %s", path().c_str());
     }
-    const bool in_memory = medium_.file->storage() == SystemFile::Storage::memory;
-    const std::uint64_t unstaged = is_shared_elsewhere() ? unstaged_block_bytes
-                                   : !writes             ? unstaged_read_bytes
-                                   : in_memory           ? unstaged_memory_write_bytes
-                                                         : unstaged_block_bytes;
+    const std::uint64_t unstaged =
+        writes || is_shared_elsewhere() ? unstaged_block_bytes : unstaged_read_bytes;
     // Ranges that don't interleave are each written at once.
     const bool can =
         stageable != Stageable::no && all.bytes() / staged_density <= sum && spans > all.bytes();

@@ -56,9 +56,6 @@ inline constexpr std::uint64_t block_bytes = 4096;
 // calls counts either way.
 inline constexpr std::uint64_t unstaged_block_bytes = 128 << 10;
 inline constexpr std::uint64_t unstaged_read_bytes = 16 << 10;
-// In the system's memory files the copy costs more than the waits: 16 to 64 KiB blocks of 2, 4 and
-// 16 ranks were written 1.1 to 1.8 times as fast without it.
-inline constexpr std::uint64_t unstaged_memory_write_bytes = 16 << 10;
 // Nor is data that fills less than this part of the bytes from its first to its last.
 inline constexpr std::uint64_t staged_density = 4;
 // Nor so little data that the barriers would cost more.

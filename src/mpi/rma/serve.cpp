@@ -162,7 +162,8 @@ void Window::take_offer(int origin, const OfferCell& cell) {
                     std::memory_order_release);
 }
 
-// A program can't unmap memory in its own wait, so a page is asked for once in each.
+// The thread that waits unmaps nothing meanwhile, so the kernel is asked once a wait for a page.
+// Other threads could, but a program must not (docs/internals/windows.md).
 bool Window::may_touch(const std::byte* place, std::size_t bytes, MemoryUse use) {
     const auto first = reinterpret_cast<std::uintptr_t>(place);
     const std::uintptr_t page = first / page_bytes;

@@ -1,6 +1,6 @@
 /* A handler may wait, give way and look for messages; it may wait for what it has raised itself,
    and leave a wait for good by a jump. A rank's alarm runs in its first thread. Children of a fork
-   make threads. */
+   make threads. The argument is the kind of ranks. */
 #define _GNU_SOURCE
 
 #include <errno.h>
@@ -257,7 +257,8 @@ static void* sleep_often(void* none) {
     return none;
 }
 
-static void alarms_beside_a_thread(void) {
+/* In a process the kernel may choose the other thread, while the first one has no processor. */
+static void alarms_beside_a_thread(int is_process) {
     pthread_t thread;
     first = pthread_self();
     handle(SIGALRM, look_where, SA_RESTART);
@@ -273,7 +274,8 @@ static void alarms_beside_a_thread(void) {
     }
     is_over = 1;
     expect(pthread_join(thread, NULL) == 0);
-    expect(calls == alarms && elsewhere == 0);
+    expect(calls == alarms);
+    expect(is_process || elsewhere == 0);
     set_default(SIGALRM, 0);
     together();
 }
@@ -316,7 +318,7 @@ int main(int argc, char** argv) {
     signals_of_handlers();
     jumps_out_of_waits();
     signals_of_conditions();
-    alarms_beside_a_thread();
+    alarms_beside_a_thread(argc > 1 && strcmp(argv[1], "processes") == 0);
     children_that_make_threads();
     return finish();
 }

@@ -2,7 +2,8 @@
 //
 // Each block adds a hash of its end and takes off the hash of its begin. Where blocks touch, the
 // two cancel: the sum over all is that of the range alone if the blocks cover it without holes and
-// overlap. That another set of blocks has the same sum happens once in 2^64.
+// overlap. That another set of blocks has the same sum happens once in 2^64, because every bit of
+// an offset changes half of the hash's (SplitMix64).
 #pragma once
 
 #include <cstdint>
@@ -20,9 +21,10 @@ class Tiling {
 
   private:
     static std::uint64_t hash(std::uint64_t value) {
-        value *= 0x9e3779b97f4a7c15;
-        value ^= value >> 32;
-        return value * 0xd6e8feb86659fd93;
+        value += 0x9e3779b97f4a7c15; // else the hash of twice a value may be twice the value's
+        value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9;
+        value = (value ^ value >> 27) * 0x94d049bb133111eb;
+        return value ^ value >> 31;
     }
 
     std::uint64_t sum_ = 0;

@@ -79,6 +79,14 @@ static void what_has_no_offsets(void) {
     MPI_File_close(&file);
 }
 
+static MPI_Offset displacement_of(MPI_File file) {
+    MPI_Offset displacement = -1;
+    MPI_Datatype etype, filetype;
+    char representation[MPI_MAX_DATAREP_STRING];
+    MPI_File_get_view(file, &displacement, &etype, &filetype, representation);
+    return displacement;
+}
+
 static void access_that_the_mode_forbids(void) {
     char byte = 'a';
     MPI_File file = file_open(MPI_MODE_CREATE | MPI_MODE_WRONLY);
@@ -107,11 +115,46 @@ static void access_that_the_mode_forbids(void) {
     code = MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL);
     CHECK(check_class(code) == MPI_ERR_ARG, "class %d", check_class(code));
     MPI_File_set_view(file, MPI_DISPLACEMENT_CURRENT, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL);
-    MPI_Offset displacement = -1;
-    MPI_Datatype etype, filetype;
-    char representation[MPI_MAX_DATAREP_STRING];
-    MPI_File_get_view(file, &displacement, &etype, &filetype, representation);
-    CHECK(displacement == size, "%lld", (long long)displacement);
+    CHECK(displacement_of(file) == size, "%lld", (long long)displacement_of(file));
+    MPI_File_close(&file);
+}
+
+/* The view of a sequential file begins behind what all ranks have accessed, also those that come
+   late to MPI_File_set_view. */
+static void views_of_sequential_files(void) {
+    const char bytes[] = "sequential";
+    MPI_File file = file_open(MPI_MODE_CREATE | MPI_MODE_SEQUENTIAL | MPI_MODE_WRONLY |
+                              MPI_MODE_DELETE_ON_CLOSE);
+    for (int turn = 0; turn < 2 * size; turn++) {
+        if (rank == turn % size) {
+            usleep(20000);
+            MPI_File_write_shared(file, bytes, 10, MPI_CHAR, MPI_STATUS_IGNORE);
+        }
+        MPI_File_set_view(file, MPI_DISPLACEMENT_CURRENT, MPI_CHAR, MPI_CHAR, "native",
+                          MPI_INFO_NULL);
+        CHECK(displacement_of(file) == 10 * (turn + 1), "turn %d: %lld", turn,
+              (long long)displacement_of(file));
+    }
+    MPI_Datatype nothing;
+    MPI_Type_contiguous(0, MPI_CHAR, &nothing);
+    MPI_Type_commit(&nothing);
+    for (int turn = 0; turn < 2; turn++) {
+        const MPI_Datatype type = turn == 0 ? nothing : MPI_CHAR;
+        MPI_File_set_view(file, MPI_DISPLACEMENT_CURRENT, type, type, "native", MPI_INFO_NULL);
+        CHECK(displacement_of(file) == 20 * size, "%lld", (long long)displacement_of(file));
+    }
+    MPI_Type_free(&nothing);
+    /* One rank's arguments are wrong. */
+    MPI_File_set_errhandler(file, MPI_ERRORS_RETURN);
+    const int wrong = rank == size - 1;
+    int code =
+        MPI_File_set_view(file, MPI_DISPLACEMENT_CURRENT, wrong ? MPI_DATATYPE_NULL : MPI_CHAR,
+                          MPI_CHAR, "native", MPI_INFO_NULL);
+    CHECK(check_class(code) == MPI_ERR_TYPE, "class %d", check_class(code));
+    code = MPI_File_set_view(file, MPI_DISPLACEMENT_CURRENT, MPI_CHAR, MPI_CHAR,
+                             wrong ? "no such" : "native", MPI_INFO_NULL);
+    CHECK(check_class(code) == MPI_ERR_UNSUPPORTED_DATAREP, "class %d", check_class(code));
+    CHECK(displacement_of(file) == 20 * size, "%lld", (long long)displacement_of(file));
     MPI_File_close(&file);
 }
 
@@ -320,6 +363,7 @@ int main(int argc, char** argv) {
     files_that_exist_or_not();
     what_has_no_offsets();
     access_that_the_mode_forbids();
+    views_of_sequential_files();
     deletion();
     sizes();
     appending();

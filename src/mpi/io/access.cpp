@@ -381,6 +381,12 @@ Error File::refuse(Call call, Error own) {
         MPI_Offset begin = 0;
         return order(own, Part::unknown, 0, begin);
     }
+    if ((amode_ & MPI_MODE_SEQUENTIAL) != 0) {
+        if (Error error = agree_on_call(WholeCall::set_view)) { // see set_view()
+            own.drop();
+            return error;
+        }
+    }
     return agree_on_view(0, nullptr, own);
 }
 

@@ -522,12 +522,18 @@ Error File::set_atomic(bool atomic) {
 Error File::set_view(MPI_Offset displacement, const datatype::Datatype& etype,
                      const datatype::Datatype& filetype, const Representation* representation,
                      Error wrong) {
+    const bool sequential = (amode_ & MPI_MODE_SEQUENTIAL) != 0;
+    if (sequential) { // the view begins where the shared pointer is once all have come
+        if (Error error = agree_on_call(WholeCall::set_view)) {
+            wrong.drop();
+            return error;
+        }
+    }
     Error own = wrong;
     if (!own && split_.kind != Split::none) {
         own = fail(MPI_ERR_IO, "a split collective access is active");
     }
     std::uint64_t begin = static_cast<std::uint64_t>(displacement);
-    const bool sequential = (amode_ & MPI_MODE_SEQUENTIAL) != 0;
     if (!own && displacement == MPI_DISPLACEMENT_CURRENT) {
         if (!sequential) {
             own = fail(MPI_ERR_ARG, "disp is MPI_DISPLACEMENT_CURRENT, which is for files opened "
@@ -535,7 +541,9 @@ Error File::set_view(MPI_Offset displacement, const datatype::Datatype& etype,
         } else {
             MPI_Offset position = 0;
             own = shared_pointer_.get(position);
-            begin = own ? 0 : view_->place(position * view_->etype_bytes());
+            begin = own              ? 0
+                    : view_->empty() ? view_->displacement()
+                                     : view_->place(position * view_->etype_bytes());
         }
     } else if (!own && sequential) {
         own = fail(MPI_ERR_ARG,

@@ -1,5 +1,5 @@
 // A thread frees the datatype and the operation of a blocking collective operation in which another
-// thread of its rank waits: both last until it ends.
+// thread of its rank waits, or of a nonblocking one: both last until it ends.
 
 #include <atomic>
 #include <chrono>
@@ -16,6 +16,14 @@ void add(void* in, void* inout, int* count, MPI_Datatype*) {
     for (int i = 0; i < *count; ++i) {
         static_cast<int*>(inout)[i] += static_cast<int*>(in)[i];
     }
+}
+
+// Of pairs of ints; asks how large the datatype is, as the program's functions may.
+void add_pairs(void* in, void* inout, int* count, MPI_Datatype* type) {
+    MPI_Aint lower_bound, extent;
+    MPI_Type_get_extent(*type, &lower_bound, &extent);
+    int ints = *count * static_cast<int>(extent) / static_cast<int>(sizeof(int));
+    add(in, inout, &ints, type);
 }
 
 // Makes objects where freed ones may have been.
@@ -118,17 +126,30 @@ struct Round {
         const std::vector<int> in(2 * elements, rank + number);
         std::vector<int> out(in.size());
         MPI_Op op;
-        MPI_Op_create(
-            [](void* from, void* to, int* count, MPI_Datatype* type) {
-                int pairs = *count * 2;
-                add(from, to, &pairs, type);
-            },
-            1, &op);
+        MPI_Op_create(add_pairs, 1, &op);
         MPI_Datatype type;
         MPI_Type_contiguous(2, MPI_INT, &type);
         MPI_Type_commit(&type);
         wait_in([&, type, op] { MPI_Allreduce(in.data(), out.data(), elements, type, op, comm); },
                 type, op);
+        const int sum = size * number + size * (size - 1) / 2;
+        return out[0] == sum && out[2 * elements - 1] == sum;
+    }
+
+    bool nonblocking_reduction() const {
+        const std::vector<int> in(2 * elements, rank + number);
+        std::vector<int> out(in.size());
+        MPI_Op op;
+        MPI_Op_create(add_pairs, 1, &op);
+        MPI_Datatype type;
+        MPI_Type_contiguous(2, MPI_INT, &type);
+        MPI_Type_commit(&type);
+        MPI_Request request;
+        MPI_Iallreduce(in.data(), out.data(), elements, type, op, comm, &request);
+        MPI_Type_free(&type);
+        MPI_Op_free(&op);
+        make_others();
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
         const int sum = size * number + size * (size - 1) / 2;
         return out[0] == sum && out[2 * elements - 1] == sum;
     }
@@ -144,7 +165,8 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &round.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &round.size);
     for (round.number = 0; round.number < 8; ++round.number) {
-        if (!round.broadcast() || !round.exchange() || !round.reduction()) {
+        if (!round.broadcast() || !round.exchange() || !round.reduction() ||
+            !round.nonblocking_reduction()) {
             std::printf("rank %d: wrong in round %d\n", round.rank, round.number);
             MPI_Abort(MPI_COMM_WORLD, 1);
         }

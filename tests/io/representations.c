@@ -88,7 +88,9 @@ static int to_digits(void* user, MPI_Datatype type, int count, void* file, MPI_O
 
 static int from_digits(void* user, MPI_Datatype type, int count, void* file, MPI_Offset position,
                        void* state) {
-    (void)type;
+    MPI_Aint lower_bound, extent = -1;
+    CHECK(MPI_Type_get_extent(type, &lower_bound, &extent) == MPI_SUCCESS && extent == 4, "%ld",
+          (long)extent);
     (void)state;
     for (int i = 0; i < count; i++) {
         char text[digits + 1] = {0};
@@ -200,6 +202,15 @@ static void registered(void) {
     CHECK(memcmp(values, back, sizeof back) == 0, "%d %d %d", back[0], back[1], back[2]);
     CHECK(file_byte(15 * rank + 9) == '3' && file_byte(15 * rank + 10) == '0', "-");
     CHECK(calls == 1, "%d", calls);
+    /* The function can use the datatype, which the program has freed meanwhile. */
+    MPI_Datatype one;
+    MPI_Type_contiguous(1, MPI_INT, &one);
+    MPI_Type_commit(&one);
+    memset(back, 0, sizeof back);
+    MPI_File_iread_at(file, 3 * rank, back, 3, one, &request);
+    MPI_Type_free(&one);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(memcmp(values, back, sizeof back) == 0, "%d %d %d", back[0], back[1], back[2]);
     MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "failing", MPI_INFO_NULL);
     MPI_File_set_errhandler(file, MPI_ERRORS_RETURN);
     code = MPI_File_write_at_all(file, 3 * rank, values, 3, MPI_INT, MPI_STATUS_IGNORE);

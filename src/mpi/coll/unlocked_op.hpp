@@ -2,6 +2,7 @@
 // lock, since it may call MPI. Arguments are as in Op (mpi/op/op.hpp).
 #pragma once
 
+#include "mpi/datatype/lent_handle.hpp"
 #include "mpi/op/op.hpp"
 #include "mpi/rank/rank.hpp"
 
@@ -13,6 +14,7 @@ inline void apply_unlocked(Rank& rank, const Op& op, const void* in, void* inout
         op.apply(in, inout, count, type);
         return;
     }
+    const datatype::LentHandle lent(type);
     rank.lock.unlock();
     op.apply(in, inout, count, type);
     rank.lock.lock();
@@ -23,6 +25,7 @@ inline void combine_unlocked(Rank& rank, const Op& op, const void* left, const v
         op.combine(left, right, result, count, type);
         return;
     }
+    const datatype::LentHandle lent(type);
     rank.lock.unlock();
     op.combine(left, right, result, count, type);
     rank.lock.lock();

@@ -4,12 +4,11 @@
 #include <cstring>
 
 #include "mpi/datatype/external32.hpp"
-#include "mpi/datatype/type_table.hpp"
+#include "mpi/datatype/lent_handle.hpp"
 
 namespace warren::io {
 
 using datatype::Buffer;
-using datatype::TypeTable;
 
 namespace {
 
@@ -24,13 +23,13 @@ Error code_of_function(const Representation& representation, const char* functio
 // Calls the form that the program has registered, without the rank's lock.
 int convert(MPI_Datarep_conversion_function* function, MPI_Datarep_conversion_function_c* large,
             const Buffer& memory, MPI_Count items, void* file, void* state, RankLock& lock) {
-    MPI_Datatype type = TypeTable::handle_of(*memory.type);
+    const datatype::LentHandle type(*memory.type);
     lock.unlock();
     int code = MPI_SUCCESS;
     if (large != nullptr) {
-        code = large(memory.base, type, items, file, 0, state);
+        code = large(memory.base, type.value(), items, file, 0, state);
     } else if (items <= INT_MAX) {
-        code = function(memory.base, type, static_cast<int>(items), file, 0, state);
+        code = function(memory.base, type.value(), static_cast<int>(items), file, 0, state);
     } else {
         code = MPI_ERR_COUNT; // too many for a function of int
     }

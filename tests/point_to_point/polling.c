@@ -7,32 +7,16 @@
 #define _GNU_SOURCE
 #include "check.h"
 
-#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "one_processor.h"
+
 enum { HOPS = 1200, TAG = 5 };
 
 enum look { TEST, TESTANY, TESTALL, TESTSOME, STATUS, IPROBE, IMPROBE, PARRIVED, LOOKS };
-
-static void share_one_processor(void) {
-    const char* kind = getenv("WARREN_RANKS");
-    if (kind != NULL && strcmp(kind, "fibres") == 0) {
-        return; /* it would bind a worker, and with it whichever fibres it runs */
-    }
-    cpu_set_t set;
-    CHECK(sched_getaffinity(0, sizeof set, &set) == 0, "refused");
-    int processor = 0;
-    while (!CPU_ISSET(processor, &set)) {
-        processor++;
-    }
-    MPI_Bcast(&processor, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    CPU_ZERO(&set);
-    CPU_SET(processor, &set);
-    CHECK(sched_setaffinity(0, sizeof set, &set) == 0, "refused");
-}
 
 static pid_t start_busy_program(void) {
     const pid_t child = fork();

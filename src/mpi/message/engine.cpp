@@ -206,7 +206,7 @@ bool Engine::receive_queued(void* buffer, std::size_t capacity, std::size_t unit
 Unexpected* Engine::peek(const Envelope& envelope, bool& in_vain) {
     Unexpected* message = receiver_.unexpected().find(envelope);
     if (message == nullptr) {
-        look();
+        look<true>();
         message = receiver_.unexpected().find(envelope);
     }
     in_vain = message == nullptr && lost_.never_comes(envelope);

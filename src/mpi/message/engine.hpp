@@ -198,9 +198,17 @@ class Engine {
 
     // --- Progress, and waiting for something that is not a request (a collective's step).
     bool progress();
-    // For calls that don't wait: programs make them again and again.
+    // For calls that don't wait: programs make them again and again. When others have run since it
+    // looked, it looks again, but not for a probe: a program that probes and tests in turn could
+    // find a message that was sent after the end of an operation, while that still seems to be
+    // under way.
+    template <bool probes = false>
     void look() {
-        core_.rank.look([this] { return progress(); }, Arrangement<>{core_.outbox, lost_});
+        const bool others_ran =
+            core_.rank.look([this] { return progress(); }, Arrangement<>{core_.outbox, lost_});
+        if (others_ran && !probes) [[unlikely]] {
+            progress();
+        }
     }
     // `what` describes the wait in mpiexec's account of a hang. `watch` is called before each
     // sleep, after everything that would wake this rank has been arranged; true: call done() again.

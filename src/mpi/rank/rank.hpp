@@ -138,22 +138,23 @@ class Rank {
 
     // The look of a call that doesn't wait (MPI_Test and its like): programs that ask again and
     // again in vain let the ranks run that could bring it (VainLooks). `progress` says whether it
-    // found anything; `arrange` is wait()'s.
+    // found anything; `arrange` is wait()'s. True: others have run since it looked.
     template <typename Progress, typename Arrange>
-    void look(Progress progress, const Arrange& arrange) {
+    bool look(Progress progress, const Arrange& arrange) {
         if (looks_left_ != 1) [[likely]] {
             looks_left_ -= progress() ? 0 : 1;
-            return;
+            return false;
         }
         const std::uint64_t begin = fibre::ticks();
         if (progress()) {
-            return;
+            return false;
         }
         if (looked_in_vain(begin)) {
             sleep_a_while(progress, arrange);
         } else {
             static_cast<void>(finds_lost(arrange));
         }
+        return true;
     }
 
     // How the rank and others of its job do what needs no messages.

@@ -260,9 +260,14 @@ std::uint32_t receiver_inside(siginfo_t& information, std::uint32_t running, Pas
 }
 
 // Whether a signal that has come to a thread of the program's, which is no fibre, is for it alone.
+// (What sigqueue sends to the own process has been passed on.)
 bool is_for_this_thread(const siginfo_t& information, Passed passed) {
-    return passed == Passed::to_rank || information.si_code == SI_TKILL ||
-           (passed == Passed::none && information.si_code == SI_TIMER && !has_owner(information));
+    if (passed == Passed::to_rank || information.si_code == SI_TKILL) {
+        return true;
+    }
+    return passed == Passed::none &&
+           ((information.si_code == SI_QUEUE && information.si_pid == getpid()) ||
+            (information.si_code == SI_TIMER && !has_owner(information)));
 }
 
 void dispatch_to_fibre(int number, siginfo_t* information, void* context, Passed passed) {

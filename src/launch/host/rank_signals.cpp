@@ -77,12 +77,12 @@ bool put_in_queue(RankSignals& signals, const siginfo_t& information) {
     return true;
 }
 
-bool take_from_queue(RankSignals& signals, Mask mask, siginfo_t& taken) {
+bool take_from_queue(RankSignals& signals, Mask mask, siginfo_t& taken, Taker taker) {
     if (signals.pending.load(std::memory_order_relaxed) == 0) {
         return false; // who waits looks again when one has arrived
     }
     const Held held(signals);
-    const bool is_there = signals.queue.take(mask, taken);
+    const bool is_there = signals.queue.take(mask, taken, taker);
     signals.pending = signals.queue.size();
     return is_there;
 }
@@ -94,9 +94,9 @@ void remove_from_queue(RankSignals& signals, int number) {
     }
 }
 
-Mask pending_in_queue(RankSignals& signals) {
+Mask pending_in_queue(RankSignals& signals, Taker taker) {
     const Held held(signals);
-    return signals.queue.numbers();
+    return signals.queue.numbers_for(taker);
 }
 
 SignalWaiter* find_waiter(RankSignals& signals, int number) {

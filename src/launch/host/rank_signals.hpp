@@ -81,12 +81,13 @@ class Held {
 // Puts a signal into the queue, which the caller holds. False, and errno: there is no room.
 bool put_in_queue(RankSignals& signals, const siginfo_t& information);
 // Takes the pending signal of the mask that has the lowest number, the first that has come of
-// those. False: there is none.
-bool take_from_queue(RankSignals& signals, Mask mask, siginfo_t& taken);
+// those. False: there is none for the taker.
+bool take_from_queue(RankSignals& signals, Mask mask, siginfo_t& taken,
+                     Taker taker = Taker::first_thread);
 // The rank ignores the signal now: it is no longer pending.
 void remove_from_queue(RankSignals& signals, int number);
 // Those in the queue.
-Mask pending_in_queue(RankSignals& signals);
+Mask pending_in_queue(RankSignals& signals, Taker taker = Taker::first_thread);
 // A thread that waits for the signal; null: none. The caller holds them.
 SignalWaiter* find_waiter(RankSignals& signals, int number);
 

@@ -12,7 +12,12 @@ bool is_timers(const siginfo_t& one) {
     return one.si_code == SI_TIMER;
 }
 
-// A standard signal is pending once, but each timer has its own.
+bool is_for(Taker taker, const siginfo_t& one) {
+    return taker == Taker::first_thread || one.si_code != SI_TKILL;
+}
+
+// A standard signal is pending once for the rank and once for its first thread, but each timer has
+// its own.
 bool is_same(const siginfo_t& one, const siginfo_t& other) {
     if (one.si_signo != other.si_signo) {
         return false;
@@ -20,7 +25,7 @@ bool is_same(const siginfo_t& one, const siginfo_t& other) {
     if (is_timers(one) || is_timers(other)) {
         return is_timers(one) && is_timers(other) && one.si_timerid == other.si_timerid;
     }
-    return one.si_signo < __SIGRTMIN;
+    return one.si_signo < __SIGRTMIN && (one.si_code == SI_TKILL) == (other.si_code == SI_TKILL);
 }
 
 // Standard signals and timers' are few, and none gets lost in a process either.
@@ -85,15 +90,26 @@ bool SignalQueue::put(const siginfo_t& information) {
     return true;
 }
 
-bool SignalQueue::take(Mask mask, siginfo_t& taken) {
-    const Mask wanted = numbers_ & mask;
+Mask SignalQueue::numbers_for(Taker taker) {
+    Mask found = 0;
+    const siginfo_t* const first = all() + begin_;
+    for (const siginfo_t* one = first; one != first + size_; ++one) {
+        found |= is_for(taker, *one) ? bit(one->si_signo) : 0;
+    }
+    return found;
+}
+
+bool SignalQueue::take(Mask mask, siginfo_t& taken, Taker taker) {
+    const Mask of_taker = taker == Taker::first_thread ? numbers_ : numbers_for(taker);
+    const Mask wanted = of_taker & mask;
     if (wanted == 0) {
         return false;
     }
     const int number = __builtin_ctzll(wanted) + 1;
     siginfo_t* const first = all() + begin_;
-    siginfo_t* const found = std::find_if(
-        first, first + size_, [&](const siginfo_t& one) { return one.si_signo == number; });
+    siginfo_t* const found = std::find_if(first, first + size_, [&](const siginfo_t& one) {
+        return one.si_signo == number && is_for(taker, one);
+    });
     taken = *found;
     std::copy_backward(first, found, found + 1);
     ++begin_;

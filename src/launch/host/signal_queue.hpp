@@ -17,16 +17,22 @@ constexpr Mask bit(int number) {
     return Mask{1} << (number - 1);
 }
 
+// Who takes signals: what raise and pthread_kill have sent to a fibre is for that alone.
+enum class Taker : std::uint8_t { first_thread, other_thread };
+
 class SignalQueue {
   public:
-    // A standard signal that is there already counts once, and so does a timer's. False: the queue
-    // has as many as a process may have (RLIMIT_SIGPENDING), or the system has no memory.
+    // A standard signal that is there already counts once, but once more if one is for a thread
+    // alone, and so does a timer's. False: the queue has as many as a process may have
+    // (RLIMIT_SIGPENDING), or the system has no memory.
     bool put(const siginfo_t& information);
     // Takes the one of the mask that has the lowest number, the first that has come of those.
-    // False: there is none.
-    bool take(Mask mask, siginfo_t& taken);
+    // False: there is none for the taker.
+    bool take(Mask mask, siginfo_t& taken, Taker taker);
     // Numbers that are in it.
     Mask numbers() const { return numbers_; }
+    // Those of signals that are for the taker.
+    Mask numbers_for(Taker taker);
     std::uint32_t size() const { return size_; }
 
   private:

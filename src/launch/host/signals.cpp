@@ -257,7 +257,9 @@ int set_action(int number, const struct sigaction* action, struct sigaction* for
         sigaction(number, nullptr, &before); // ignored, when mpiexec was started so
     }
     if (action != nullptr) {
-        const struct sigaction wanted = *action; // it may be what `former` points to
+        struct sigaction wanted = *action; // it may be what `former` points to
+        sigdelset(&wanted.sa_mask, SIGKILL);
+        sigdelset(&wanted.sa_mask, SIGSTOP);
         take_signal(number, rank, wanted);
         if (is_ignored(wanted) || (!is_handler(wanted) && is_ignored_by_default(number))) {
             discard_pending(rank, number);

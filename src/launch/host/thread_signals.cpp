@@ -301,7 +301,7 @@ void take_pending(RankSignals& signals, Mask let_through) {
             // A fibre that waits is about to act on what it has not blocked.
             let_through &= thread_signals().fibres ? signals.blocked & ~signals.awaited : ~Mask{0};
         }
-        if (!take_from_queue(signals, let_through, information)) {
+        if (!take_from_queue(signals, let_through, information, Taker::other_thread)) {
             return;
         }
         const Held held(signals);
@@ -380,7 +380,7 @@ int list_pending_of_thread(sigset_t* set) {
     if ((signals_of_thread(own_thread(), "\nSigPnd:", 0) & bit(SIGCHLD)) == 0) {
         mask &= ~bit(SIGCHLD); // maybe another rank's child's
     }
-    *set = set_of(mask | (pending_in_queue(*signals) & mask_of_thread()));
+    *set = set_of(mask | (pending_in_queue(*signals, Taker::other_thread) & mask_of_thread()));
     return 0;
 }
 
@@ -419,7 +419,7 @@ int await_in_thread(RankSignals& signals, const sigset_t& set, siginfo_t& inform
     const std::uint32_t handlers = handlers_of_thread();
     Taking taking(signals, mask);
     while (true) {
-        if (take_from_queue(signals, mask, information)) {
+        if (take_from_queue(signals, mask, information, Taker::other_thread)) {
             note_taken(information);
             return information.si_signo;
         }

@@ -535,14 +535,16 @@ int main(int argc, char** argv) {
     sigset_t former;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &former);
+    // Before the fibres' scheduler counts the threads that wake nobody.
+    if (const int error = start_router()) {
+        complain(std::string("a thread for the ranks' timers: ") + std::strerror(error));
+    }
     if (has_fibres(plan)) {
         prepare_fibres(plan, former);
         const std::string& directory = plan.programs[0].directory; // of all: mpiexec has seen to it
         if (!directory.empty() && chdir(directory.c_str()) != 0) {
             complain(directory + ": " + std::strerror(errno));
         }
-    } else if (const int error = start_router()) {
-        complain(std::string("a thread for the ranks' timers: ") + std::strerror(error));
     }
     const std::size_t bytes = stack_bytes(plan) + beside_stack_bytes + guard_bytes;
     std::byte* stacks = map_stacks(plan.ranks.size() * bytes);

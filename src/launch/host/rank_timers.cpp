@@ -72,9 +72,21 @@ itimerval to_itimerval(const itimerspec& times) {
 constexpr int signal_of_router = __SIGRTMIN;
 constexpr Mask mask_of_router = bit(signal_of_router);
 
-// Gets the signals of the timers of ranks that are threads, and posts them: the kernel would give
-// them to one thread, whatever that blocks, or to another rank's. It has no descriptors, which
-// would keep a rank's pipes open.
+void bring(std::uint32_t owner, siginfo_t& information) {
+    if (owner >= rank_timers().ranks) {
+        return;
+    }
+    const std::lock_guard guard(rank_timers().all[owner].lock); // it doesn't end meanwhile
+    if (has_ended(owner)) {
+        note_taken(information); // by nobody
+    } else {
+        send_to_rank(owner, information);
+    }
+}
+
+// Gets the signals of the timers of ranks, and posts them: the kernel would give them to one
+// thread, whatever that blocks, or to another rank's, whose calls they would end. It has no
+// descriptors, which would keep a rank's pipes open.
 void* route(void*) {
     if (unshare(CLONE_FILES) == 0) {
         syscall(SYS_close_range, 0U, ~0U, 0U);
@@ -86,10 +98,7 @@ void* route(void*) {
         siginfo_t information{};
         if (syscall(SYS_rt_sigtimedwait, &mask_of_router, &information, nullptr,
                     sizeof mask_of_router) > 0) {
-            const std::uint32_t owner = owner_of_signal(information);
-            if (owner < rank_timers().ranks && !post_to_rank(owner, information)) {
-                note_taken(information); // by nobody
-            }
+            bring(owner_of_signal(information), information);
         }
     }
 }
@@ -97,12 +106,9 @@ void* route(void*) {
 // Has the signals of a timer come to the owner's rank. The caller has signals blocked.
 void aim(sigevent& event, sigval tag) {
     event.sigev_value = tag;
-    event.sigev_notify = SIGEV_SIGNAL;
-    if (!rank_timers().fibres) {
-        event.sigev_notify = SIGEV_THREAD_ID;
-        event.sigev_signo = signal_of_router;
-        event._sigev_un._tid = rank_timers().router.load(std::memory_order_relaxed);
-    }
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = signal_of_router;
+    event._sigev_un._tid = rank_timers().router.load(std::memory_order_relaxed);
 }
 
 bool make_timer(RankTimer& timer) {

@@ -15,9 +15,9 @@ namespace warren::launch {
 
 // Once, before there are other threads; whether ranks are fibres.
 void prepare_timers(std::uint32_t ranks, bool fibres);
-// The thread that brings signals of timers to ranks that are threads. Before there are ranks, since
-// it is none's, and alarm() in a handler makes no thread; the caller has signals blocked. Returns
-// an error number.
+// The thread that brings signals of timers to ranks. Before there are ranks, since it is none's,
+// and alarm() in a handler makes no thread; the caller has signals blocked. Returns an error
+// number.
 int start_router();
 // Whether an alarm or a timer of a rank runs.
 bool expects_timers();

@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/sem.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -434,6 +435,48 @@ static void waits_beside_children(void) {
     together();
 }
 
+static void alarm_every_ms(long ms) {
+    const struct itimerval times = {{0, 1000 * ms}, {0, 1000 * ms}};
+    expect(setitimer(ITIMER_REAL, &times, NULL) == 0);
+}
+
+/* Waits whose limits the system keeps end after any handler. (One that another rank's signal is on
+   its way to may move elsewhere at the last moment.) */
+static void sockets_beside_timers(void) {
+    enum { rounds = 12 };
+    const struct timeval limit = {0, 1000 * wait_ms};
+    int ends[2], interrupted = 0, done = 0;
+    char text;
+    handle(SIGALRM, note, 0);
+    calls = 0;
+    together();
+    MPI_Request request;
+    if (world_rank == 0) {
+        alarm_every_ms(1);
+        MPI_Ibarrier(MPI_COMM_WORLD, &request);
+        while (!done) {
+            usleep(1000);
+            MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+        }
+        alarm_every_ms(0);
+    } else {
+        expect(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+        expect(setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0);
+        for (int round = 0; round < rounds; ++round) {
+            errno = 0;
+            expect(recv(ends[0], &text, 1, 0) == -1 && (errno == EAGAIN || errno == EINTR));
+            interrupted += errno == EINTR;
+        }
+        expect(interrupted <= rounds / 4 && calls == 0);
+        close(ends[0]);
+        close(ends[1]);
+        MPI_Ibarrier(MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    set_default(SIGALRM, 0);
+    together();
+}
+
 int main(int argc, char** argv) {
     begin(&argc, &argv);
     takers_that_fork();
@@ -446,5 +489,6 @@ int main(int argc, char** argv) {
     long_queues();
     signals_to_oneself();
     waits_beside_children();
+    sockets_beside_timers();
     return finish();
 }

@@ -165,6 +165,48 @@ static void without_functions(void) {
     MPI_File_close(&file);
 }
 
+static MPI_Aint huge;
+
+static int extent_of_huge(MPI_Datatype type, MPI_Aint* extent, void* state) {
+    (void)type, (void)state;
+    *extent = huge;
+    return MPI_SUCCESS;
+}
+
+static int unexpected(void* user, MPI_Datatype type, int count, void* file, MPI_Offset position,
+                      void* state) {
+    (void)user, (void)type, (void)file, (void)position, (void)state;
+    CHECK(0, "a conversion of %d elements", count);
+    return MPI_SUCCESS;
+}
+
+/* Elements of memory that have more bytes in the file than 64 bits count. */
+static void huge_elements(void) {
+    MPI_Register_datarep("huge", unexpected, unexpected, extent_of_huge, NULL);
+    const int lengths[2] = {4, 4};
+    const MPI_Aint places[2] = {0, 16};
+    const MPI_Datatype parts[2] = {MPI_INT, MPI_FLOAT};
+    MPI_Datatype types[2];
+    MPI_Type_contiguous(8, MPI_INT, &types[0]);
+    MPI_Type_create_struct(2, lengths, places, parts, &types[1]);
+    MPI_File file = file_new();
+    MPI_File_set_errhandler(file, MPI_ERRORS_RETURN);
+    huge = 1;
+    MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "huge", MPI_INFO_NULL);
+    for (int i = 0; i < 4; i++) {
+        const int data[8] = {0};
+        huge = i < 2 ? (MPI_Aint)1 << 61 : ((MPI_Aint)1 << 62) + 8;
+        if (i < 2)
+            MPI_Type_commit(&types[i]);
+        const int code = MPI_File_write_at(file, 0, data, 1, types[i % 2], MPI_STATUS_IGNORE);
+        CHECK(check_class(code) == MPI_ERR_VALUE_TOO_LARGE, "type %d: class %d", i % 2,
+              check_class(code));
+    }
+    MPI_Type_free(&types[0]);
+    MPI_Type_free(&types[1]);
+    MPI_File_close(&file);
+}
+
 /* Ranks that want other representations, of as large numbers: an error at all. */
 static void differing(void) {
     static const char* const names[] = {"native", "internal", "external32", "spaced"};
@@ -224,6 +266,7 @@ int main(int argc, char** argv) {
     external32();
     registered();
     without_functions();
+    huge_elements();
     differing();
     MPI_Finalize();
     return 0;

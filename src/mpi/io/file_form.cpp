@@ -63,6 +63,19 @@ Numbers numbers_of(const std::vector<MPI_Count>& values) {
     return {.values = values.data()};
 }
 
+// Adds `count` times `one` byte to `bytes`. The program's functions may say any extents.
+Error add_bytes(const Representation& representation, MPI_Count one, MPI_Count count,
+                MPI_Count& bytes) {
+    MPI_Count more = 0;
+    if (__builtin_mul_overflow(one, count, &more) || __builtin_add_overflow(bytes, more, &bytes)) {
+        return fail(
+            MPI_ERR_VALUE_TOO_LARGE,
+            "in representation \"%s\" an element of the datatype has more bytes than a file",
+            representation.name.c_str());
+    }
+    return {};
+}
+
 } // namespace
 
 Error FileForms::bytes_of_basic(std::uint8_t basic, MPI_Count& bytes) {
@@ -100,10 +113,10 @@ Error FileForms::bytes_of(const Signature& signature, MPI_Count& bytes) {
     for (const datatype::Run& run : signature.runs) {
         MPI_Count one = 0;
         Error error = run.inner ? bytes_of(*run.inner, one) : bytes_of_basic(run.basic, one);
+        error = error ? error : add_bytes(representation_, one, run.count, bytes);
         if (error) {
             return error;
         }
-        bytes += one * run.count;
     }
     return {};
 }
@@ -119,14 +132,13 @@ Error FileForms::bytes_of(const Datatype& type, MPI_Count& bytes) {
     if (type.derived->signature != nullptr) {
         return bytes_of(*type.derived->signature, bytes);
     }
+    bytes = 0;
     if (type.basic == 0) {
-        bytes = 0;
         return {};
     }
     MPI_Count one = 0;
     Error error = bytes_of_basic(type.basic, one);
-    bytes = one * datatype::elements_of(type);
-    return error;
+    return error ? error : add_bytes(representation_, one, datatype::elements_of(type), bytes);
 }
 
 Error FileForms::extent_of(const Datatype& type, MPI_Count& extent) {

@@ -22,9 +22,9 @@ enum class Taker : std::uint8_t { first_thread, other_thread };
 
 class SignalQueue {
   public:
-    // A standard signal that is there already counts once, but once more if one is for a thread
-    // alone, and so does a timer's. False: the queue has as many as a process may have
-    // (RLIMIT_SIGPENDING), or the system has no memory.
+    // The queue keeps one of a standard signal for the rank, one for its first thread alone, and
+    // one of each timer; it drops more of the same. False: the queue has as many as a process may
+    // have (RLIMIT_SIGPENDING), or the system has no memory.
     bool put(const siginfo_t& information);
     // Takes the one of the mask that has the lowest number, the first that has come of those.
     // False: there is none for the taker.

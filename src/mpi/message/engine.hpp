@@ -198,15 +198,15 @@ class Engine {
 
     // --- Progress, and waiting for something that is not a request (a collective's step).
     bool progress();
-    // For calls that don't wait: programs make them again and again. When others have run since it
-    // looked, it looks again, but not for a probe: a program that probes and tests in turn could
-    // find a message that was sent after the end of an operation, while that still seems to be
-    // under way.
+    // For calls that don't wait: programs make them again and again. When others may have run
+    // since it looked, it looks again, but not for a probe: a program that probes and tests in turn
+    // could find a message that was sent after the end of an operation, while that still seems to
+    // be under way.
     template <bool probes = false>
     void look() {
-        const bool others_ran =
+        const bool others_may_have_run =
             core_.rank.look([this] { return progress(); }, Arrangement<>{core_.outbox, lost_});
-        if (others_ran && !probes) [[unlikely]] {
+        if (others_may_have_run && !probes) [[unlikely]] {
             progress();
         }
     }

@@ -138,7 +138,7 @@ class Rank {
 
     // The look of a call that doesn't wait (MPI_Test and its like): programs that ask again and
     // again in vain let the ranks run that could bring it (VainLooks). `progress` says whether it
-    // found anything; `arrange` is wait()'s. True: others have run since it looked.
+    // found anything; `arrange` is wait()'s. True: others may have run since it looked.
     template <typename Progress, typename Arrange>
     bool look(Progress progress, const Arrange& arrange) {
         if (looks_left_ != 1) [[likely]] {

@@ -18,6 +18,7 @@
 #include "base/futex.hpp"
 #include "image/host_interface.hpp"
 #include "launch/host/actions.hpp"
+#include "launch/host/child_list.hpp"
 #include "launch/host/dispatch.hpp"
 #include "launch/host/fibre_signals.hpp"
 #include "launch/host/interrupted_calls.hpp"
@@ -56,79 +57,12 @@ pid_t pass_over(int* status, Wait wait) {
     }
 }
 
-struct Child {
-    pid_t pid;
-    pid_t maker; // the thread
-    // Whether a signal has told of its end. If nobody waits for the child, it passes once the rank
-    // has that signal, or will get it before it goes on.
-    enum class End : std::uint8_t { untold, told, passes } end = End::untold;
-    // CLD_STOPPED or CLD_CONTINUED, of which a signal has told last, and whether the rank has
-    // waited for that: the next one may look the same.
-    int told_state = 0;
-    bool state_taken = false;
-};
-
-struct Children {
-    std::mutex lock;
-    std::vector<Child> all;
-    std::atomic<int> polls{0};    // waits under way, which see to the signals of ends
-    std::atomic<int> handlers{0}; // of such signals that run in other threads
-};
-
-// Holds a rank's children. No signal comes to the calling thread meanwhile, whose handler would
-// hold them too.
-class HeldChildren {
-  public:
-    explicit HeldChildren(Children& children) : children_(children) { children_.lock.lock(); }
-    ~HeldChildren() { children_.lock.unlock(); }
-    HeldChildren(const HeldChildren&) = delete;
-    HeldChildren& operator=(const HeldChildren&) = delete;
-
-    std::vector<Child>& list() { return children_.all; }
-    // 0: there are no more.
-    pid_t number(std::size_t index) const {
-        return index < children_.all.size() ? children_.all[index].pid : 0;
-    }
-    bool has(pid_t pid) const {
-        return std::any_of(children_.all.begin(), children_.all.end(),
-                           [&](const Child& child) { return child.pid == pid; });
-    }
-    // Whether a signal has told of the state, which the rank has waited for.
-    bool take_state(pid_t pid, int code) {
-        const auto found = find(pid);
-        if (found == children_.all.end()) {
-            return true;
-        }
-        const bool told = found->told_state == code && !found->state_taken;
-        found->told_state = code;
-        found->state_taken = true;
-        return told;
-    }
-    // Whether a signal has told of the child's end.
-    bool remove(pid_t pid) {
-        const auto found = find(pid);
-        const bool told = found == children_.all.end() || found->end != Child::End::untold;
-        if (found != children_.all.end()) {
-            children_.all.erase(found);
-        }
-        return told;
-    }
-
-  private:
-    std::vector<Child>::iterator find(pid_t pid) {
-        return std::find_if(children_.all.begin(), children_.all.end(),
-                            [&](const Child& child) { return child.pid == pid; });
-    }
-
-    Children& children_;
-    const BlockedSignals blocked_; // restored after the lock is given back
-};
-
 std::unique_ptr<Children[]> children_of_ranks;
 std::uint32_t rank_count = 0;
 pid_t host_process = 0;
 bool has_fibres = false;
-std::atomic<int> being_made{0}; // children that are in no list yet
+std::atomic<int> being_made{0};      // children that are in no list yet
+thread_local int made_by_thread = 0; // of those
 
 // Null: the caller belongs to no rank, or is a child of fork. A thread that the program has made
 // has the same children.
@@ -535,6 +469,20 @@ bool is_child_being_made() {
     return being_made != 0;
 }
 
+// A child in no list yet is the calling thread's, if that makes one.
+std::uint32_t rank_of_sender(pid_t pid) {
+    if (!is_there(pid)) {
+        return no_rank;
+    }
+    constexpr int looks = 100;
+    constexpr timespec pause{.tv_sec = 0, .tv_nsec = 20'000};
+    for (int look = 0; look < looks && made_by_thread == 0 && being_made != 0; ++look) {
+        nanosleep(&pause, nullptr);
+    }
+    const std::uint32_t rank = rank_of_child(pid);
+    return rank == no_rank && made_by_thread != 0 ? rank_of_thread() : rank;
+}
+
 std::uint32_t rank_of_child(pid_t pid) {
     for (std::uint32_t rank = 0; rank < rank_count; ++rank) {
         if (HeldChildren(children_of_ranks[rank]).has(pid)) {
@@ -554,6 +502,7 @@ void signal_ended_children() {
 
 void begin_child() {
     ++being_made;
+    ++made_by_thread;
 }
 
 pid_t note_child(pid_t pid) {
@@ -562,6 +511,7 @@ pid_t note_child(pid_t pid) {
         HeldChildren(*own).list().push_back({.pid = pid, .maker = own_thread()});
     }
     --being_made;
+    --made_by_thread;
     if (own != nullptr) {
         signal_ended_children(); // it may have ended before it was in the list
     }

@@ -32,6 +32,8 @@ bool wants_stops(std::uint32_t rank);
 bool is_child_being_made();
 // Its parent; no_rank: it is in no list.
 std::uint32_t rank_of_child(pid_t pid);
+// Whose child has sent a signal; no_rank: nobody's. In signal handlers.
+std::uint32_t rank_of_sender(pid_t pid);
 // The calling rank gets the signals of all such children.
 void signal_ended_children();
 

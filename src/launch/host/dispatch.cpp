@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <ctime>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -54,8 +55,45 @@ void end_by(std::uint32_t rank, int number, bool own) {
     install_dispatcher(number, SA_RESTART);      // the process was stopped, and goes on
 }
 
-Mask blocked_by_handler(const struct sigaction& action, int number) {
-    return mask_of(action.sa_mask) | ((action.sa_flags & SA_NODEFER) == 0 ? bit(number) : 0);
+// The mask to which the kernel goes back after a handler. It has room for these signals only.
+Mask mask_in(const void* context) {
+    Mask mask = 0;
+    std::memcpy(&mask, &static_cast<const ucontext_t*>(context)->uc_sigmask, sizeof mask);
+    return mask;
+}
+
+void set_mask_in(void* context, Mask mask) {
+    std::memcpy(&static_cast<ucontext_t*>(context)->uc_sigmask, &mask, sizeof mask);
+}
+
+// The program's mask after a handler, which was shown one mask and has left another.
+Mask changed(Mask blocked, Mask shown, Mask left) {
+    return (blocked & ~(shown & ~left)) | (left & ~shown & ~(bit(SIGKILL) | bit(SIGSTOP)));
+}
+
+// The handler is shown the fibre's mask; the worker's, to which the kernel goes back, only loses
+// what the handler takes away.
+void run_in_fibre(std::uint32_t rank, struct sigaction& action, siginfo_t* information,
+                  void* context) {
+    const Mask blocked = mask_of_fibre(rank);
+    const Mask in_kernel = mask_in(context);
+    const Mask shown = blocked | in_kernel;
+    set_mask_in(context, shown);
+    run_handler(action, information->si_signo, information, context);
+    const Mask left = mask_in(context);
+    set_mask_in(context, in_kernel & left);
+    restore_mask_of_fibre(rank, changed(blocked, shown, left));
+}
+
+// `is_running`: the handler's own thread is what the signal has interrupted.
+void run_in_thread(struct sigaction& action, siginfo_t* information, void* context,
+                   bool is_running) {
+    const int number = information->si_signo;
+    const Mask blocked = noted_mask();
+    const Mask shown = mask_in(context);
+    note_mask(is_running ? blocked | blocked_by_handler(action, number) : blocked);
+    run_handler(action, number, information, context);
+    note_mask(is_running ? changed(blocked, shown, mask_in(context)) : blocked);
 }
 
 // `is_running`: the rank's code is what the signal has interrupted. False: no handler has run.
@@ -67,14 +105,9 @@ bool deliver(std::uint32_t rank, int number, siginfo_t* information, void* conte
     if (is_handler(action)) {
         const std::uint32_t former = act_for(is_running ? no_rank : rank);
         if (!state().fibres || (is_running && !warren_fibre_is_one())) {
-            const Mask blocked = noted_mask();
-            note_mask(is_running ? blocked | blocked_by_handler(action, number) : blocked);
-            run_handler(action, number, information, context);
-            note_mask(blocked);
+            run_in_thread(action, information, context, is_running);
         } else {
-            const Mask blocked = mask_of_fibre(rank);
-            run_handler(action, number, information, context);
-            restore_mask_of_fibre(rank, blocked);
+            run_in_fibre(rank, action, information, context);
         }
         act_for(former);
         if (is_running && (flags & SA_RESTART) == 0) {
@@ -88,8 +121,20 @@ bool deliver(std::uint32_t rank, int number, siginfo_t* information, void* conte
     return false;
 }
 
+// Whether it tells of a descriptor: of those, the kernel's owners are ranks' first threads
+// (descriptor_signals.hpp), and fibres' have passed the router.
+bool is_of_descriptor(const siginfo_t& information) {
+    const int number = information.si_signo;
+    const bool is_named = information.si_code >= POLL_IN && information.si_code <= POLL_HUP;
+    return number == SIGIO || number == SIGURG ? is_named || information.si_code == SI_KERNEL
+                                               : is_named && number >= SIGRTMIN;
+}
+
 // From outside the process, or from its kernel state that no rank has of its own.
 bool is_for_all(const siginfo_t& information) {
+    if (is_of_descriptor(information)) {
+        return false;
+    }
     switch (information.si_code) {
     case SI_TKILL:
     case SI_TIMER:
@@ -103,6 +148,15 @@ bool is_for_all(const siginfo_t& information) {
     default:
         return true;
     }
+}
+
+// The rank that a signal is for which a timer, or a child with another program, has sent; nobody or
+// no_rank, as for owner_of_signal.
+std::uint32_t rank_meant(siginfo_t& information) {
+    const std::uint32_t owner = owner_of_signal(information);
+    const bool is_sent = information.si_code == SI_USER || information.si_code == SI_QUEUE;
+    const bool may_be_childs = owner == no_rank && is_sent && is_for_all(information);
+    return may_be_childs ? rank_of_sender(information.si_pid) : owner;
 }
 
 // The fibre that acts on a signal for all: the running one, or else another, that has a handler; if
@@ -251,7 +305,7 @@ std::uint32_t receiver_inside(siginfo_t& information, std::uint32_t running, Pas
         information.si_uid = information.si_code == SI_TIMER ? 0 : getuid();
         return has_ended(rank) ? nobody : rank;
     }
-    const std::uint32_t owner = owner_of_signal(information);
+    const std::uint32_t owner = rank_meant(information);
     if (owner != no_rank || is_for_all(information)) {
         return owner;
     }
@@ -347,7 +401,7 @@ void dispatch(int number, siginfo_t* information, void* context) {
     const std::uint32_t running = rank_of_thread();
     bool own = !is_for_all(*information);
     if (passed == Passed::none && getpid() == state().process) {
-        const std::uint32_t owner = owner_of_signal(*information);
+        const std::uint32_t owner = rank_meant(*information);
         if (owner != no_rank && owner != running) {
             if (owner != nobody) {
                 send_to_rank(owner, *information);
@@ -378,6 +432,10 @@ void install_dispatcher(int number, int flags) {
     sigaction(number, &action, nullptr);
 }
 
+Mask blocked_by_handler(const struct sigaction& action, int number) {
+    return mask_of(action.sa_mask) | ((action.sa_flags & SA_NODEFER) == 0 ? bit(number) : 0);
+}
+
 bool deliver_by_caller(std::uint32_t rank, siginfo_t& information) {
     ucontext_t context{};
     return deliver(rank, information.si_signo, &information, &context, true, false);
@@ -385,7 +443,7 @@ bool deliver_by_caller(std::uint32_t rank, siginfo_t& information) {
 
 bool offer_to_fibre(std::uint32_t rank, siginfo_t& information) {
     bool has_room = true;
-    if (hold_back(rank, information, false, &has_room) || pass_to_worker(rank, information)) {
+    if (hold_back(rank, information, false, &has_room) || pass_to_fibre(rank, information)) {
         return has_room;
     }
     if (is_handler(actions().of(rank, information.si_signo))) {
@@ -406,7 +464,7 @@ bool send_to_rank(std::uint32_t rank, siginfo_t& information) {
 
 bool is_for_caller(siginfo_t& information) {
     const std::uint32_t rank = rank_of_thread();
-    const std::uint32_t owner = owner_of_signal(information);
+    const std::uint32_t owner = rank_meant(information);
     if (owner == nobody) {
         return false;
     }

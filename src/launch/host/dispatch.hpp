@@ -7,6 +7,8 @@
 #include <csignal>
 #include <cstdint>
 
+#include "launch/host/signal_queue.hpp"
+
 namespace warren::launch {
 
 void prepare_dispatch(bool fibres);
@@ -16,6 +18,9 @@ void dispatch(int number, siginfo_t* information, void* context);
 void install_dispatcher(int number, int flags);
 
 bool is_ignored_by_default(int number);
+
+// Signals are blocked so while the handler of one runs.
+Mask blocked_by_handler(const struct sigaction& action, int number);
 
 // The calling thread acts on a signal for the rank. False: no handler has run.
 bool deliver_by_caller(std::uint32_t rank, siginfo_t& information);

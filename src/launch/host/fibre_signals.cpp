@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <memory>
 #include <pthread.h>
-#include <threads.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include "launch/host/actions.hpp"
 #include "launch/host/children.hpp"
 #include "launch/host/crash.hpp"
+#include "launch/host/dispatch.hpp"
 #include "launch/host/passed_signals.hpp"
 #include "launch/host/rank_signals.hpp"
 #include "launch/host/ranks.hpp"
@@ -109,32 +109,71 @@ class InterruptedWait {
     const Mask before_;
 };
 
+// Whether a signal of the mask is pending.
+bool has_some(RankSignals& signals, Mask open) {
+    const Held held(signals);
+    return (signals.queue.numbers() & open) != 0;
+}
+
+// Acts on a signal, whose handler runs when others, which block `added`, are about to.
+Handled act_on_one(RankSignals& signals, siginfo_t& information, Mask added) {
+    const std::uint32_t rank = rank_of_thread();
+    const int flags = actions().of(rank, information.si_signo).sa_flags;
+    InterruptedWait wait(signals);
+    const Mask before = signals.blocked;
+    if (added != 0) {
+        restore_mask_of_fibre(rank, before | added);
+    }
+    const bool has_run = fibre_signals().functions.deliver(rank, information);
+    if (added != 0) {
+        restore_mask_of_fibre(rank, before);
+    }
+    wait.resume();
+    return !has_run                    ? Handled::none
+           : (flags & SA_RESTART) != 0 ? Handled::restart
+                                       : Handled::interrupt;
+}
+
+// Acts on pending signals of a mask. The kernel has a handler interrupted before its first
+// instruction by the next signal that it leaves open; so the last one runs first, and a handler
+// that jumps away has those before it never run. `added` is what they block.
+Handled act_on_several(RankSignals& signals, Mask open, Mask added, int depth) {
+    constexpr int most = 64; // handlers that leave their own signal open could fill the stack
+    Handled handled = Handled::none;
+    siginfo_t information{};
+    while (take_from_queue(signals, open, information)) {
+        const struct sigaction& action = actions().of(rank_of_thread(), information.si_signo);
+        if (is_handler(action) && depth < most) {
+            const Mask its = blocked_by_handler(action, information.si_signo);
+            handled =
+                std::max(handled, act_on_several(signals, open & ~its, added | its, depth + 1));
+        }
+        handled = std::max(handled, act_on_one(signals, information, added));
+        if (depth == 0) {
+            break; // it may have changed the mask
+        }
+    }
+    return handled;
+}
+
 // Acts on what is pending and not blocked, in the rank's fibre. `has_mask`: a wait's mask counts,
 // also in a handler.
 Handled act_on_pending(RankSignals& signals, bool has_mask = false) {
-    const std::uint32_t rank = rank_of_thread();
     Handled handled = Handled::none;
-    siginfo_t information{};
     while (signals.pending.load(std::memory_order_relaxed) != 0) {
         const Mask blocked = signals.blocked | (has_mask ? 0 : blocked_in_kernel());
-        if (!take_from_queue(signals, ~blocked & ~signals.awaited, information)) {
+        const Mask open = ~blocked & ~signals.awaited;
+        if (!has_some(signals, open)) {
             break;
         }
-        const int flags = actions().of(rank, information.si_signo).sa_flags;
-        InterruptedWait wait(signals);
-        if (fibre_signals().functions.deliver(rank, information)) {
-            const Handled its = (flags & SA_RESTART) != 0 ? Handled::restart : Handled::interrupt;
-            handled = std::max(handled, its);
-        }
-        wait.resume();
+        handled = std::max(handled, act_on_several(signals, open, 0, 0));
     }
     return handled;
 }
 
 // `in_kernel`: blocked besides.
 bool has_something_to_do(RankSignals& signals, Mask in_kernel) {
-    const Held held(signals);
-    return (signals.queue.numbers() & ~(signals.blocked | in_kernel)) != 0;
+    return has_some(signals, ~(signals.blocked | in_kernel));
 }
 
 // ---- What programs call
@@ -207,60 +246,6 @@ int list_pending(sigset_t* set) {
     const Mask pending = pending_in_queue(*signals) | (there & in_kernel);
     *set = set_of(pending & (signals->blocked | in_kernel));
     return 0;
-}
-
-// The kernel's stack of signals stays the launcher's, which is the worker's: fibres on it share it,
-// and a program may free its own. Handlers run on the launcher's.
-int set_signal_stack(const stack_t* wanted, stack_t* former) {
-    RankSignals* signals = signals_of_caller();
-    if (signals == nullptr) {
-        return sigaltstack(wanted, former);
-    }
-    constexpr auto auto_disarm = static_cast<int>(1U << 31);
-    const int flags = wanted != nullptr ? wanted->ss_flags & ~auto_disarm : 0;
-    const bool enables = wanted != nullptr && flags != SS_DISABLE;
-    if (flags != 0 && flags != SS_DISABLE && flags != SS_ONSTACK) {
-        errno = EINVAL;
-        return -1;
-    }
-    if (enables && wanted->ss_size < static_cast<std::size_t>(sysconf(_SC_MINSIGSTKSZ))) {
-        errno = ENOMEM;
-        return -1;
-    }
-    const stack_t before = signals->stack;
-    if (wanted != nullptr) {
-        signals->stack = enables ? *wanted : stack_t{};
-    }
-    if (former != nullptr) {
-        *former = before;
-        former->ss_flags = before.ss_size == 0 ? SS_DISABLE : 0;
-    }
-    return 0;
-}
-
-// A thread blocks what the fibre blocks that makes it.
-template <typename Make>
-int make_thread(Make make) {
-    RankSignals* signals = signals_of_caller();
-    if (signals == nullptr || signals->blocked == 0) {
-        return make();
-    }
-    const sigset_t set = set_of(signals->blocked);
-    sigset_t former;
-    pthread_sigmask(SIG_BLOCK, &set, &former);
-    const int result = make();
-    pthread_sigmask(SIG_SETMASK, &former, nullptr);
-    return result;
-}
-
-int make_posix_thread(pthread_t* made, const pthread_attr_t* attributes, void* (*start)(void*),
-                      void* argument) {
-    return make_thread(
-        [&] { return warren_image_start_thread(made, attributes, start, argument); });
-}
-
-int make_c_thread(thrd_t* made, thrd_start_t start, void* argument) {
-    return make_thread([&] { return warren_image_start_c_thread(made, start, argument); });
 }
 
 // How a fibre gets to know of a signal that has been kept.
@@ -550,15 +535,6 @@ bool blocks_signal(std::uint32_t rank, int number) {
     return signals != nullptr && (signals->blocked & bit(number)) != 0;
 }
 
-std::span<const warren_image_binding> fibre_thread_bindings() {
-    static const warren_image_binding bindings[] = {
-        {"pthread_create", reinterpret_cast<void*>(&make_posix_thread)},
-        {"thrd_create", reinterpret_cast<void*>(&make_c_thread)},
-        {"sigaltstack", reinterpret_cast<void*>(&set_signal_stack)},
-    };
-    return bindings;
-}
-
 std::span<const warren_image_binding> mask_bindings() {
     static const warren_image_binding bindings[] = {
         {"sigprocmask", reinterpret_cast<void*>(&set_mask_of_process)},
@@ -566,6 +542,8 @@ std::span<const warren_image_binding> mask_bindings() {
         {"sighold", reinterpret_cast<void*>(&hold_signal)},
         {"sigrelse", reinterpret_cast<void*>(&release_signal)},
         {"sigpending", reinterpret_cast<void*>(&list_pending)},
+        {"setcontext", reinterpret_cast<void*>(&set_context)},
+        {"swapcontext", reinterpret_cast<void*>(&swap_context)},
     };
     return bindings;
 }

@@ -34,6 +34,7 @@
 #include "launch/host/children.hpp"
 #include "launch/host/crash.hpp"
 #include "launch/host/descriptor_calls.hpp"
+#include "launch/host/descriptor_signals.hpp"
 #include "launch/host/fibre_signals.hpp"
 #include "launch/host/fibre_waits.hpp"
 #include "launch/host/heap_calls.hpp"
@@ -284,6 +285,7 @@ warren_image* make_image(const Start& start) {
         bindings.push_back({"warren_rank_migrate", reinterpret_cast<void*>(&warren_rank_migrate)});
     } else {
         groups.push_back(thread_poll_bindings());
+        groups.push_back(descriptor_signal_bindings());
     }
     for (const auto& group : groups) {
         bindings.insert(bindings.end(), group.begin(), group.end());

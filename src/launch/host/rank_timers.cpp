@@ -16,10 +16,12 @@
 #include "base/blocked_signals.hpp"
 #include "image/host_interface.hpp"
 #include "launch/host/actions.hpp"
+#include "launch/host/descriptor_signals.hpp"
 #include "launch/host/dispatch.hpp"
 #include "launch/host/passed_signals.hpp"
 #include "launch/host/ranks.hpp"
 #include "launch/host/signal_owners.hpp"
+#include "launch/host/signals_to_parent.hpp"
 #include "launch/host/thread_signals.hpp"
 
 namespace warren::launch {
@@ -67,9 +69,6 @@ itimerval to_itimerval(const itimerspec& times) {
     return {.it_interval = convert(times.it_interval), .it_value = convert(times.it_value)};
 }
 
-// The router's signals: the C library's own for threads that it cancels, so that those of a program
-// and from outside the process never come to the router.
-constexpr int signal_of_router = __SIGRTMIN;
 constexpr Mask mask_of_router = bit(signal_of_router);
 
 void bring(std::uint32_t owner, siginfo_t& information) {
@@ -84,9 +83,9 @@ void bring(std::uint32_t owner, siginfo_t& information) {
     }
 }
 
-// Gets the signals of the timers of ranks, and posts them: the kernel would give them to one
-// thread, whatever that blocks, or to another rank's, whose calls they would end. It has no
-// descriptors, which would keep a rank's pipes open.
+// Gets the signals of ranks' timers, children and (fibres') descriptors, and posts them: the kernel
+// would give them to one thread, whatever that blocks, or to another rank's, whose calls they would
+// end. It has no descriptors, which would keep a rank's pipes open.
 void* route(void*) {
     if (unshare(CLONE_FILES) == 0) {
         syscall(SYS_close_range, 0U, ~0U, 0U);
@@ -97,7 +96,16 @@ void* route(void*) {
     while (true) {
         siginfo_t information{};
         if (syscall(SYS_rt_sigtimedwait, &mask_of_router, &information, nullptr,
-                    sizeof mask_of_router) > 0) {
+                    sizeof mask_of_router) <= 0) {
+            continue;
+        }
+        std::uint32_t rank = no_rank;
+        if (take_from_child(information, rank)) {
+            bring(rank, information);
+            note_brought();
+        } else if (take_of_descriptor(information, rank)) {
+            bring(rank, information);
+        } else {
             bring(owner_of_signal(information), information);
         }
     }
@@ -294,6 +302,10 @@ int start_router() {
         sched_yield();
     }
     return error;
+}
+
+pid_t router_of_signals() {
+    return rank_timers().router.load(std::memory_order_acquire);
 }
 
 bool expects_timers() {

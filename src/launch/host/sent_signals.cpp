@@ -14,6 +14,7 @@
 #include "launch/host/passed_signals.hpp"
 #include "launch/host/rank_signals.hpp"
 #include "launch/host/ranks.hpp"
+#include "launch/host/signals_to_parent.hpp"
 #include "launch/host/thread_signals.hpp"
 #include "runtime/fibres/api.hpp"
 
@@ -22,6 +23,7 @@ namespace warren::launch {
 namespace {
 
 struct Sending {
+    pid_t process = 0;
     bool fibres = false;
     std::uint32_t ranks = 0;
     std::unique_ptr<std::atomic<pthread_t>[]> first; // threads, as programs name them
@@ -74,18 +76,33 @@ bool is_to_rank(std::uint32_t rank, int number) {
     return Actions::has(number) && signals_of_rank(rank) != nullptr;
 }
 
-int send_signal(pid_t process, int number) {
+// Whether a child of fork, or of such a child, means the rank that it comes from.
+bool is_to_parent(pid_t process, std::uint32_t rank, int number) {
+    return process == sending().process && process != getpid() && rank < sending().ranks &&
+           Actions::has(number) && !is_crash_signal(number) && number != SIGKILL &&
+           number != SIGSTOP && number != SIGCONT;
+}
+
+int send(pid_t process, const siginfo_t& information,
+         int (*send_outside)(pid_t, const siginfo_t&)) {
     const std::uint32_t rank = rank_of_thread();
-    return process == getpid() && is_to_rank(rank, number)
-               ? send_in_rank(rank, information_of(number, SI_USER, {}))
-               : kill(process, number);
+    if (process == getpid() && is_to_rank(rank, information.si_signo)) {
+        return send_in_rank(rank, information);
+    }
+    return is_to_parent(process, rank, information.si_signo) ? send_to_parent(rank, information)
+                                                             : send_outside(process, information);
+}
+
+int send_signal(pid_t process, int number) {
+    return send(process, information_of(number, SI_USER, {}),
+                [](pid_t other, const siginfo_t& sent) { return kill(other, sent.si_signo); });
 }
 
 int queue_signal(pid_t process, int number, sigval value) {
-    const std::uint32_t rank = rank_of_thread();
-    return process == getpid() && is_to_rank(rank, number)
-               ? send_in_rank(rank, information_of(number, SI_QUEUE, value))
-               : sigqueue(process, number, value);
+    return send(process, information_of(number, SI_QUEUE, value),
+                [](pid_t other, const siginfo_t& sent) {
+                    return sigqueue(other, sent.si_signo, sent.si_value);
+                });
 }
 
 // Whether another thread means its rank's fibre, of which the C library knows no kernel thread.
@@ -128,6 +145,8 @@ int queue_for_thread(pthread_t thread, int number, sigval value) {
 } // namespace
 
 void prepare_sending(std::uint32_t ranks, bool fibres) {
+    prepare_signals_to_parent();
+    sending().process = getpid();
     sending().fibres = fibres;
     sending().ranks = ranks;
     sending().first = std::make_unique<std::atomic<pthread_t>[]>(ranks);

@@ -28,6 +28,12 @@ bool is_same(const siginfo_t& one, const siginfo_t& other) {
     return one.si_signo < __SIGRTMIN && (one.si_code == SI_TKILL) == (other.si_code == SI_TKILL);
 }
 
+// A thread's own signals come first, as in the kernel, and then those with the lowest number.
+bool comes_before(const siginfo_t& one, const siginfo_t& other) {
+    const bool is_own = one.si_code == SI_TKILL;
+    return is_own != (other.si_code == SI_TKILL) ? is_own : one.si_signo < other.si_signo;
+}
+
 // Standard signals and timers' are few, and none gets lost in a process either.
 bool is_limited(const siginfo_t& one) {
     return one.si_signo >= __SIGRTMIN && !is_timers(one);
@@ -105,11 +111,15 @@ bool SignalQueue::take(Mask mask, siginfo_t& taken, Taker taker) {
     if (wanted == 0) {
         return false;
     }
-    const int number = __builtin_ctzll(wanted) + 1;
     siginfo_t* const first = all() + begin_;
-    siginfo_t* const found = std::find_if(first, first + size_, [&](const siginfo_t& one) {
-        return one.si_signo == number && is_for(taker, one);
-    });
+    siginfo_t* found = nullptr;
+    for (siginfo_t* one = first; one != first + size_; ++one) {
+        if ((wanted & bit(one->si_signo)) != 0 && is_for(taker, *one) &&
+            (found == nullptr || comes_before(*one, *found))) {
+            found = one;
+        }
+    }
+    const int number = found->si_signo;
     taken = *found;
     std::copy_backward(first, found, found + 1);
     ++begin_;

@@ -26,8 +26,8 @@ class SignalQueue {
     // one of each timer; it drops more of the same. False: the queue has as many as a process may
     // have (RLIMIT_SIGPENDING), or the system has no memory.
     bool put(const siginfo_t& information);
-    // Takes the one of the mask that has the lowest number, the first that has come of those.
-    // False: there is none for the taker.
+    // Takes one of the mask: what is for the taker alone, else the lowest number, the first that
+    // has come of those. False: there is none for the taker.
     bool take(Mask mask, siginfo_t& taken, Taker taker);
     // Numbers that are in it.
     Mask numbers() const { return numbers_; }

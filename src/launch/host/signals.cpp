@@ -19,6 +19,7 @@
 #include "launch/host/actions.hpp"
 #include "launch/host/children.hpp"
 #include "launch/host/crash.hpp"
+#include "launch/host/descriptor_signals.hpp"
 #include "launch/host/dispatch.hpp"
 #include "launch/host/fibre_signals.hpp"
 #include "launch/host/interrupted_calls.hpp"
@@ -55,7 +56,8 @@ struct State {
     std::uint32_t ignoring[NSIG] = {};
     // A rank has blocked it: ignored, too, it is pending then.
     std::atomic<bool> watched[NSIG] = {};
-    std::unique_ptr<Commands[]> commands; // of ranks
+    std::unique_ptr<Commands[]> commands;              // of ranks
+    std::unique_ptr<std::atomic<Mask>[]> interrupting; // of ranks: signals of siginterrupt(…, 1)
     int flags[NSIG] = {};
 };
 
@@ -86,6 +88,15 @@ void install_for_all(int number) {
     }
 }
 
+bool wants_signal_stack(int number) {
+    bool wants = false;
+    for (std::uint32_t rank = 0; rank < actions().ranks() && !wants; ++rank) {
+        const struct sigaction& action = actions().of(rank, number);
+        wants = is_handler(action) && (action.sa_flags & SA_ONSTACK) != 0;
+    }
+    return wants;
+}
+
 // The process's action becomes the dispatcher with the first rank that sets one. Under the lock.
 void take_signal(int number, std::uint32_t rank, const struct sigaction& wanted) {
     struct sigaction& own = actions().of(rank, number);
@@ -109,8 +120,11 @@ void take_signal(int number, std::uint32_t rank, const struct sigaction& wanted)
     }
     state().ignoring[number] += is_ignored(wanted) ? 1 : 0;
     state().ignoring[number] -= is_ignored(own) ? 1 : 0;
+    const int before_flags = own.sa_flags;
     own = wanted;
-    state().flags[number] |= wanted.sa_flags & SA_ONSTACK;
+    if (((wanted.sa_flags ^ before_flags) & SA_ONSTACK) != 0) {
+        state().flags[number] = wants_signal_stack(number) ? SA_ONSTACK : 0;
+    }
     install_for_all(number);
 }
 
@@ -254,7 +268,11 @@ int set_action(int number, const struct sigaction* action, struct sigaction* for
     const std::lock_guard guard(actions().lock);
     struct sigaction before = actions().of(rank, number);
     if (!is_crash_signal(number) && !state().dispatched[number].load(std::memory_order_relaxed)) {
-        sigaction(number, nullptr, &before); // ignored, when mpiexec was started so
+        struct sigaction of_process {};
+        sigaction(number, nullptr, &of_process);
+        if (is_ignored(of_process)) { // mpiexec was started so
+            before = of_process;
+        }
     }
     if (action != nullptr) {
         struct sigaction wanted = *action; // it may be what `former` points to
@@ -284,8 +302,17 @@ Handler set_handler_with(int number, Handler handler, int flags) {
     return set_action(number, &action, &former) == 0 ? former.sa_handler : SIG_ERR;
 }
 
+// Whether handlers that signal() sets end calls. Null: the caller is no rank.
+std::atomic<Mask>* interrupting_signals() {
+    const std::uint32_t rank = rank_of_thread();
+    return rank != no_rank && !is_child_in_parents_memory() ? &state().interrupting[rank] : nullptr;
+}
+
 Handler set_handler(int number, Handler handler) {
-    return set_handler_with(number, handler, SA_RESTART);
+    const std::atomic<Mask>* interrupting = interrupting_signals();
+    const bool ends_calls = interrupting != nullptr && Actions::has(number) &&
+                            (interrupting->load(std::memory_order_relaxed) & bit(number)) != 0;
+    return set_handler_with(number, handler, ends_calls ? 0 : SA_RESTART);
 }
 
 Handler set_handler_once(int number, Handler handler) {
@@ -302,6 +329,9 @@ int interrupt_calls(int number, int wanted) {
         return -1;
     }
     action.sa_flags = wanted != 0 ? action.sa_flags & ~SA_RESTART : action.sa_flags | SA_RESTART;
+    if (std::atomic<Mask>* interrupting = interrupting_signals()) {
+        wanted != 0 ? interrupting->fetch_or(bit(number)) : interrupting->fetch_and(~bit(number));
+    }
     return set_action(number, &action, nullptr);
 }
 
@@ -381,10 +411,12 @@ void prepare_signals(std::uint32_t ranks, bool fibres) {
     state().process = getpid();
     state().fibres = fibres;
     state().commands = std::make_unique<Commands[]>(ranks);
+    state().interrupting = std::make_unique<std::atomic<Mask>[]>(ranks);
     prepare_timers(ranks, fibres);
     prepare_rank_signals(ranks);
     prepare_thread_signals(ranks, fibres, watch_signal);
     prepare_sending(ranks, fibres);
+    prepare_descriptor_signals(fibres);
     prepare_dispatch(fibres);
     if (fibres) {
         prepare_fibre_signals(ranks, {deliver_by_caller, watch_signal, dispatch});

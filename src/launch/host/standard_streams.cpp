@@ -1,4 +1,5 @@
 #include "launch/host/standard_streams.hpp"
+#include "launch/host/descriptor_signals.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -306,7 +307,7 @@ int control(int descriptor, int command, ...) {
     va_start(arguments, command);
     void* argument = va_arg(arguments, void*); // as wide as any
     va_end(arguments);
-    return warren_image_control_file(real(descriptor), command, argument);
+    return control_descriptor(real(descriptor), command, argument);
 }
 
 // In a child of fork: the descriptors are its own.

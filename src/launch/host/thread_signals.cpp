@@ -5,6 +5,7 @@
 #include <memory>
 #include <pthread.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "base/futex.hpp"
@@ -354,19 +355,37 @@ void note_mask(Mask mask) {
 
 int set_mask_of_thread(int how, const sigset_t* set, sigset_t* former) {
     RankSignals* signals = set != nullptr ? signals_of_thread_caller() : nullptr;
-    if (signals != nullptr && how != SIG_UNBLOCK && sigismember(set, SIGCHLD) == 1) {
+    if (signals == nullptr || (how != SIG_BLOCK && how != SIG_UNBLOCK && how != SIG_SETMASK)) {
+        return pthread_sigmask(how, set, former);
+    }
+    if (how != SIG_UNBLOCK && sigismember(set, SIGCHLD) == 1) {
         thread_signals().watch(SIGCHLD); // of which rank's child it tells
     }
-    const int error = pthread_sigmask(how, set, former);
-    if (signals != nullptr && error == 0) {
-        const Mask now = mask_of_thread();
-        const Mask before = own_signals.mask.exchange(now, std::memory_order_seq_cst);
-        if ((now & ~before) != 0) {
-            give_back(*signals, now & ~before);
-        }
-        take_pending(*signals, ~now);
+    const Mask in_kernel = mask_of_thread();
+    const Mask wanted = mask_of(*set);
+    const Mask now = how == SIG_BLOCK     ? in_kernel | wanted
+                     : how == SIG_UNBLOCK ? in_kernel & ~wanted
+                                          : wanted;
+    if ((now & ~in_kernel) != 0) {
+        const sigset_t more = set_of(now & ~in_kernel);
+        pthread_sigmask(SIG_BLOCK, &more, nullptr);
     }
-    return error;
+    const Mask before = own_signals.mask.exchange(now, std::memory_order_seq_cst);
+    if ((now & ~before) != 0) {
+        give_back(*signals, now & ~before);
+    }
+    // They come together, when the kernel lets them through; but it would merge one with the same
+    // that is pending for the thread alone.
+    if (signals->pending.load(std::memory_order_relaxed) != 0) {
+        take_pending(*signals, ~now & ~signals_of_thread(own_signals.number, "\nSigPnd:", 0));
+    }
+    const sigset_t all = set_of(now);
+    pthread_sigmask(SIG_SETMASK, &all, nullptr);
+    take_pending(*signals, ~now);
+    if (former != nullptr) {
+        *former = set_of(in_kernel);
+    }
+    return 0;
 }
 
 int list_pending_of_thread(sigset_t* set) {
@@ -382,6 +401,27 @@ int list_pending_of_thread(sigset_t* set) {
     }
     *set = set_of(mask | (pending_in_queue(*signals, Taker::other_thread) & mask_of_thread()));
     return 0;
+}
+
+// The C library gives the kernel the context's mask.
+int set_context(const ucontext_t* context) {
+    if (signals_of_thread_caller() != nullptr) {
+        note_mask(mask_of(context->uc_sigmask));
+    }
+    return setcontext(context);
+}
+
+int swap_context(ucontext_t* from, const ucontext_t* to) {
+    if (signals_of_thread_caller() == nullptr) {
+        return swapcontext(from, to);
+    }
+    const Mask mask = noted_mask();
+    note_mask(mask_of(to->uc_sigmask));
+    const int result = swapcontext(from, to);
+    if (result != 0) {
+        note_mask(mask);
+    }
+    return result;
 }
 
 LetThrough::LetThrough(const sigset_t* mask)
@@ -419,7 +459,9 @@ int await_in_thread(RankSignals& signals, const sigset_t& set, siginfo_t& inform
     const std::uint32_t handlers = handlers_of_thread();
     Taking taking(signals, mask);
     while (true) {
-        if (take_from_queue(signals, mask, information, Taker::other_thread)) {
+        constexpr timespec at_once{};
+        int number = sigtimedwait(&set, &information, &at_once); // the thread's own come first
+        if (number < 0 && take_from_queue(signals, mask, information, Taker::other_thread)) {
             note_taken(information);
             return information.si_signo;
         }
@@ -428,8 +470,9 @@ int await_in_thread(RankSignals& signals, const sigset_t& set, siginfo_t& inform
         constexpr std::uint64_t ns_of_s = 1'000'000'000;
         const timespec limit{.tv_sec = static_cast<time_t>(left / ns_of_s),
                              .tv_nsec = static_cast<long>(left % ns_of_s)};
-        const int number =
-            sigtimedwait(&set, &information, end_ns != UINT64_MAX ? &limit : nullptr);
+        if (number < 0) {
+            number = sigtimedwait(&set, &information, end_ns != UINT64_MAX ? &limit : nullptr);
+        }
         if (number < 0) {
             if (errno == EINTR && handlers_of_thread() == handlers) {
                 continue; // another rank's

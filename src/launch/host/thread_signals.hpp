@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <ctime>
 #include <sys/types.h>
+#include <ucontext.h>
 
 #include "launch/host/rank_signals.hpp"
 #include "warren/image.h"
@@ -47,6 +48,9 @@ void note_come();
 // pthread_sigmask and sigpending of a thread that is no fibre.
 int set_mask_of_thread(int how, const sigset_t* set, sigset_t* former);
 int list_pending_of_thread(sigset_t* set);
+// setcontext and swapcontext: a program's way out of a handler, and back.
+int set_context(const ucontext_t* context);
+int swap_context(ucontext_t* from, const ucontext_t* to);
 
 // Whether the caller is such a thread of a rank.
 RankSignals* signals_of_thread_caller();

@@ -3,11 +3,14 @@
 #define _GNU_SOURCE
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -56,6 +59,11 @@ static void own_handlers(void) {
     expect(now.sa_handler == (handles ? count : SIG_IGN) && (now.sa_flags & SA_RESTART) != 0);
     expect(siginterrupt(SIGUSR1, 1) == 0 && sigaction(SIGUSR1, NULL, &now) == 0);
     expect((now.sa_flags & SA_RESTART) == 0);
+    const sighandler_t former = now.sa_handler; /* handlers to come end calls, too */
+    expect(signal(SIGUSR1, former) == former && sigaction(SIGUSR1, NULL, &now) == 0);
+    expect((now.sa_flags & SA_RESTART) == 0);
+    expect(siginterrupt(SIGUSR1, 0) == 0 && signal(SIGUSR1, former) == former);
+    expect(sigaction(SIGUSR1, NULL, &now) == 0 && (now.sa_flags & SA_RESTART) != 0);
     together();
 }
 
@@ -326,22 +334,121 @@ static void timers_that_are_made(void) {
     together();
 }
 
-/* What comes from another process comes to all. */
+/* Children mean their parent, which is a rank. */
+static void signals_of_children(void) {
+    calls = 0;
+    signal(SIGUSR1, count);
+    together();
+    for (int i = 1; i <= 20; ++i) {
+        const pid_t child = fork();
+        if (child == 0) {
+            _exit(kill(getppid(), SIGUSR1));
+        }
+        int status = 1;
+        expect(waitpid(child, &status, 0) == child && status == 0);
+        expect(calls == i);
+    }
+    together();
+    /* The kernel keeps one signal of those that other programs send at once, so they take turns. */
+    for (int rank = 0; rank < world_size; ++rank) {
+        if (rank == world_rank) {
+            const pid_t child = fork();
+            if (child == 0) {
+                execl("/bin/sh", "sh", "-c", "kill -USR1 $PPID", NULL);
+                _exit(1);
+            }
+            wait_for(21);
+            expect(waitpid(child, NULL, 0) == child);
+        }
+        together();
+    }
+    expect(calls == 21);
+    calls = 0;
+    value = 0;
+    handle(SIGRTMIN + 3, note);
+    together();
+    const pid_t child = fork();
+    if (child == 0) {
+        union sigval sent;
+        sent.sival_int = 50 + world_rank;
+        _exit(sigqueue(getppid(), SIGRTMIN + 3, sent));
+    }
+    wait_for(1);
+    expect(calls == 1 && value == 50 + world_rank);
+    expect(waitpid(child, NULL, 0) == child);
+    together();
+    const sigset_t set = only(SIGUSR2);
+    sigset_t former;
+    siginfo_t information;
+    expect(sigprocmask(SIG_BLOCK, &set, &former) == 0);
+    together();
+    const pid_t other = fork();
+    if (other == 0) {
+        _exit(kill(getppid(), SIGUSR2));
+    }
+    expect(sigwaitinfo(&set, &information) == SIGUSR2 && information.si_pid == other);
+    expect(information.si_code == SI_USER && information.si_uid == getuid());
+    expect(waitpid(other, NULL, 0) == other);
+    together();
+    expect(sigprocmask(SIG_SETMASK, &former, NULL) == 0);
+    together();
+}
+
+/* What comes from another process, which is no child, comes to all. */
 static void signals_from_outside(void) {
     calls = 0;
     signal(SIGUSR1, count);
     together();
-    const int is_process = value == -1;
-    const pid_t child = world_rank == 0 || is_process ? fork() : -1;
-    if (child == 0) {
-        kill(getppid(), SIGUSR1);
-        _exit(0);
+    if (world_rank == 0 || value == -1) {
+        char command[80];
+        snprintf(command, sizeof command, "(kill -USR1 %d; true)", (int)getpid());
+        expect(system(command) == 0);
     }
     wait_for(1);
     expect(calls == 1);
-    if (child > 0) {
-        waitpid(child, NULL, 0);
+    together();
+}
+
+static volatile sig_atomic_t ready;
+
+static void note_descriptor(int number, siginfo_t* information, void* context) {
+    (void)number;
+    (void)context;
+    ready = information->si_fd;
+    ++calls;
+}
+
+/* A rank that owns a descriptor hears when that is ready, and no other rank does. */
+static void signals_of_descriptors(void) {
+    int pair[2];
+    expect(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+    expect(fcntl(pair[0], F_SETOWN, getpid()) == 0 && fcntl(pair[0], F_GETOWN) == getpid());
+    expect(fcntl(pair[0], F_SETFL, O_ASYNC | O_NONBLOCK) == 0 && fcntl(pair[0], F_GETSIG) == 0);
+    signal(SIGIO, count);
+    handle(SIGRTMIN + 4, note_descriptor);
+    for (int rank = 0; rank < world_size; ++rank) {
+        for (int named = 0; named < 2; ++named) {
+            const int number = named ? SIGRTMIN + 4 : 0;
+            expect(fcntl(pair[0], F_SETSIG, number) == 0 && fcntl(pair[0], F_GETSIG) == number);
+            calls = 0;
+            ready = -1;
+            together();
+            char byte = 0;
+            if (rank == world_rank) {
+                expect(write(pair[1], &byte, 1) == 1);
+                wait_for(1);
+            }
+            together();
+            expect(calls == (rank == world_rank ? (named ? 1 : 100) : 0));
+            expect(ready == (rank == world_rank && named ? pair[0] : -1));
+            expect(rank != world_rank || read(pair[0], &byte, 1) == 1);
+            together();
+        }
     }
+    expect(fcntl(pair[0], F_SETOWN, 0) == 0 && fcntl(pair[0], F_GETOWN) == 0);
+    expect(fcntl(pair[0], F_GETSIG) == SIGRTMIN + 4);
+    close(pair[0]);
+    close(pair[1]);
     together();
 }
 
@@ -391,6 +498,8 @@ int main(int argc, char** argv) {
     waits_for_signals();
     waits_for_handlers(strcmp(argv[1], "threads") != 0);
     own_timers();
+    signals_of_children();
+    signals_of_descriptors();
     if (strcmp(argv[1], "fibres") != 0) {
         interrupted_calls();
         timers_that_are_made();

@@ -161,6 +161,18 @@ std::string foreign_preload(const ForeignNeed& need, const std::string& own_fold
            (mpich ? "/libmpifort.so.12" : "/libmpi_mpifh.so.40");
 }
 
+bool is_mpi_library(const std::string& name) {
+    return abi_of_library(name) != Abi::unknown;
+}
+
+std::string own_library_for(const std::string& path, const std::string& own_folder) {
+    const Abi abi = abi_of_library(path.substr(path.rfind('/') + 1));
+    return abi == Abi::unknown
+               ? ""
+               : foreign_preload({.abi = abi, .library = {}, .needed_by = {}, .has_rpath = true},
+                                 own_folder);
+}
+
 std::string foreign_account(const ForeignNeed& need, const std::string& own_folder,
                             const std::string& program) {
     if (need.abi == Abi::unknown || need.is_met()) {

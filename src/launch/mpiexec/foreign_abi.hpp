@@ -47,6 +47,11 @@ std::string foreign_preload(const ForeignNeed& need, const std::string& own_fold
 std::string foreign_account(const ForeignNeed& need, const std::string& own_folder,
                             const std::string& program);
 
+// Whether a file of this name is an MPI library of any ABI.
+bool is_mpi_library(const std::string& name);
+// Warren's library that takes the place of such a file, to be preloaded; empty: it is none.
+std::string own_library_for(const std::string& path, const std::string& own_folder);
+
 // Folders that private images look into first (image/libraries.hpp), for this process and its
 // children.
 void offer_to_images(const std::string& own_folder);

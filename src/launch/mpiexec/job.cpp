@@ -96,7 +96,9 @@ void Job::show_profile() {
 
 void Job::clean_up() {
     topology_.report();
-    report_other_libraries(state_, plan_, state_.report);
+    if (!state_.has_other_library) {
+        report_other_libraries(state_, plan_, state_.report);
+    }
     const CommandLine& line = state_.line;
     Report& report = state_.report;
     const auto loads = [this] { return balance::LoadTable::at(state_.segment.at(balance::loads)); };

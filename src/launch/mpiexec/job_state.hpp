@@ -90,6 +90,7 @@ struct JobState {
     std::unordered_map<pid_t, std::uint32_t> process_of;
     std::uint32_t alive = 0;        // processes
     JobUsers users = JobUsers::own; // of those that have ended
+    bool has_other_library = false; // ranks have, and the user knows
     ProcessManager manager;         // of another MPI library's ranks
     Events events;
     RankOutput output;

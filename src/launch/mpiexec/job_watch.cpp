@@ -74,6 +74,9 @@ void JobWatch::run() {
     if (job_.spawned_by.descriptor() >= 0) {
         job_.events.watch(job_.spawned_by.descriptor(), Source::spawner);
     }
+    if (!job_.has_host() && job_.world_size() > 1 && job_.line.library.empty()) {
+        other_libraries_.begin(monotonic_ns());
+    }
     while (job_.alive > 0 || spawned_.running() > 0 || reason_until_ns_ != 0 ||
            (linger_until_ns_ > monotonic_ns() && job_.output.open_streams() > 0)) {
         update_input();
@@ -438,7 +441,8 @@ int JobWatch::milliseconds_to_deadline() const {
     std::uint64_t next = UINT64_MAX;
     for (const std::uint64_t deadline :
          {kill_at_ns_, time_limit_ns_, look_again_ns_, look_for_waits_ns_, linger_until_ns_,
-          reason_until_ns_, job_.output.deadline_ns(), spawned_.listens_again_ns()}) {
+          reason_until_ns_, other_libraries_.look_ns(), job_.output.deadline_ns(),
+          spawned_.listens_again_ns()}) {
         if (deadline != 0) {
             next = std::min(next, deadline);
         }
@@ -454,7 +458,7 @@ int JobWatch::milliseconds_to_deadline() const {
 void JobWatch::pass_deadlines() {
     spawned_.listen_again();
     if ((kill_at_ns_ | time_limit_ns_ | look_again_ns_ | look_for_waits_ns_ | reason_until_ns_ |
-         job_.output.deadline_ns()) == 0) {
+         other_libraries_.look_ns() | job_.output.deadline_ns()) == 0) {
         return;
     }
     const std::uint64_t now = monotonic_ns();
@@ -490,6 +494,9 @@ void JobWatch::pass_deadlines() {
     }
     if (passed(look_for_waits_ns_)) {
         look_for_vain_waits();
+    }
+    if (other_libraries_.look_ns() != 0 && now >= other_libraries_.look_ns()) {
+        other_libraries_.look(job_, plan_, now);
     }
 }
 

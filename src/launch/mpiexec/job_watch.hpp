@@ -14,6 +14,7 @@
 #include "launch/mpiexec/job_plan.hpp"
 #include "launch/mpiexec/job_state.hpp"
 #include "launch/mpiexec/job_topology.hpp"
+#include "launch/mpiexec/other_libraries.hpp"
 #include "launch/mpiexec/outcome.hpp"
 #include "launch/mpiexec/spawned_jobs.hpp"
 
@@ -84,6 +85,7 @@ class JobWatch {
     const JobPlan& plan_;
     JobTopology& topology_;
     SpawnedJobs spawned_;
+    OtherLibraries other_libraries_;
     int signals_ = -1;
     sigset_t former_signals_;
     bool input_watched_ = false;

@@ -124,9 +124,11 @@ int locality_flags(const std::vector<std::string>& words) {
     }
     std::string text = "-fsanitize=thread";
     if (clang) {
-        // The compiler inserts no call for wider vectors.
-        text +=
-            compile ? " -mprefer-vector-width=128 -mllvm -tsan-instrument-func-entry-exit=0" : "";
+        // By default no call is inserted for wider vectors and for reads before a write to the
+        // place.
+        text += compile ? " -mprefer-vector-width=128 -mllvm -tsan-instrument-func-entry-exit=0"
+                          " -mllvm -tsan-instrument-read-before-write=1"
+                        : "";
         text += link ? " -fno-sanitize-link-runtime" : "";
     } else if (compile) {
         // Copies and fills become calls, which can be counted.

@@ -36,6 +36,8 @@ def _candidates():
     # SOURCE/python/warren/_library.py, with a build beside.
     found += [here.parents[2] / "build" / preset / "lib" / "libwarren.so.1"
               for preset in ("release", "debug")]
+    # BUILD/lib/python3/warren/_library.py, a link to SOURCE/python, in a build folder of another name.
+    found += [folder / "libwarren.so.1" for folder in list(pathlib.Path(__file__).absolute().parents)[2:3]]
     return [str(path) for path in found if path.exists()] + ["libwarren.so.1"]
 
 

@@ -321,7 +321,8 @@ Error parse_rules(std::string_view text, const std::string& name, std::vector<Ru
             continue;
         }
         if (std::any_of(line.begin(), line.end(), [](char letter) {
-                return (letter >= 0 && letter < ' ' && letter != '\t') || letter == 127;
+                return (static_cast<unsigned char>(letter) < ' ' && letter != '\t') ||
+                       letter == 127;
             })) {
             return wrong_rule(name, number, "this is no text");
         }

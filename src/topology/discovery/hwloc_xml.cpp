@@ -357,7 +357,9 @@ std::string xml_escaped(const std::string& text) {
             break;
         default:
             // XML has no other characters below the space than these.
-            made += letter >= ' ' || letter < 0 || letter == '\t' || letter == '\n' ? letter : ' ';
+            made += static_cast<unsigned char>(letter) >= ' ' || letter == '\t' || letter == '\n'
+                        ? letter
+                        : ' ';
         }
     }
     return made;

@@ -95,6 +95,15 @@ def imports(python, modules):
         return False
 
 
+def calls_gcc(mpicc):
+    """Whether a compiler wrapper calls gcc: clang takes other flags of hooks."""
+    try:
+        said = subprocess.run([mpicc, "--version"], capture_output=True, text=True, check=False).stdout
+    except OSError:
+        return False
+    return "Free Software Foundation" in said
+
+
 def what_is_there(build, network):
     """Whether each thing is here that a block may need."""
     root = os.geteuid() == 0
@@ -105,7 +114,7 @@ def what_is_there(build, network):
         "dynamorio": (library / "libwarren-counts.so").exists(),
         "gdb": all(map(shutil.which, ("gdb", "pgrep")))
                and (root or not number_in("/proc/sys/kernel/yama/ptrace_scope")),
-        "hooks": (library / "libwarren-hooks.so").exists() and shutil.which("gcc") is not None,
+        "hooks": (library / "libwarren-hooks.so.0").exists() and calls_gcc(build / "bin/mpicc"),
         "network": network,  # asked for by --network only
         "numa": len(numa_nodes) > 1,
         "perf-events": perf_limit is not None and (root or perf_limit <= 2),

@@ -94,8 +94,10 @@ WARREN_ATOMICS(64, 8, std::uint64_t)
 // The only atomic instruction for 16 bytes is a compare-and-swap.
 __extension__ typedef unsigned __int128 WarrenWide;
 
-[[gnu::target("cx16")]] static WarrenWide compare_wide(volatile WarrenWide* address,
-                                                       WarrenWide expected, WarrenWide value) {
+// (clang would inline it into functions without that instruction and call a function of no library
+// there.)
+[[gnu::target("cx16"), gnu::noinline]] static WarrenWide
+compare_wide(volatile WarrenWide* address, WarrenWide expected, WarrenWide value) {
     return __sync_val_compare_and_swap(address, expected, value);
 }
 

@@ -20,7 +20,7 @@ namespace {
 // Bytes between two pages that can't be touched: whoever looks beyond them crashes, in every build.
 class GuardedBytes {
   public:
-    explicit GuardedBytes(std::size_t bytes) : bytes_(bytes) {
+    explicit GuardedBytes(std::size_t bytes) {
         mapped_ = page_up(bytes) + 2 * page_bytes;
         base_ = static_cast<char*>(
             mmap(nullptr, mapped_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
@@ -38,7 +38,6 @@ class GuardedBytes {
     }
 
   private:
-    std::size_t bytes_;
     std::size_t mapped_ = 0;
     char* base_ = nullptr;
     char* data_ = nullptr;

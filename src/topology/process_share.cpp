@@ -11,14 +11,14 @@ namespace warren::topology {
 
 namespace {
 
-constexpr std::size_t most_words = (max_os_index + 1) / 64;
+constexpr std::size_t most_mask_words = (max_os_index + 1) / 64;
 constexpr std::size_t first_words = 16; // 1024 processors; the kernel says when that isn't enough
 
 } // namespace
 
 ProcessShare find_process_share() {
     ProcessShare share;
-    for (std::size_t words = first_words; words <= most_words; words *= 2) {
+    for (std::size_t words = first_words; words <= most_mask_words; words *= 2) {
         share.cpus.assign(words, 0);
         if (sched_getaffinity(0, words * sizeof(std::uint64_t),
                               reinterpret_cast<cpu_set_t*>(share.cpus.data())) == 0) {
@@ -30,7 +30,7 @@ ProcessShare find_process_share() {
         }
     }
     constexpr unsigned long of_allowed = 4; // MPOL_F_MEMS_ALLOWED
-    for (std::size_t words = first_words; words <= most_words; words *= 2) {
+    for (std::size_t words = first_words; words <= most_mask_words; words *= 2) {
         share.nodes.assign(words, 0);
         if (syscall(SYS_get_mempolicy, nullptr, share.nodes.data(), words * 64, nullptr,
                     of_allowed) == 0) {

@@ -71,9 +71,6 @@ static void more_than_the_standard(void) {
     }
     int bytes = 0;
     MPI_Datatype copy;
-    _Float16 ones[2] = {1, 1}, sums[2] = {0, 0};
-    int size;
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
     CHECK(MPI_Type_size(half, &bytes) == MPI_SUCCESS && bytes == 2);
     CHECK(MPI_Type_dup(half, &copy) == MPI_SUCCESS && MPI_Type_free(&copy) == MPI_SUCCESS);
     CHECK(MPI_Type_contiguous(2, half, &copy) == MPI_SUCCESS);
@@ -82,8 +79,14 @@ static void more_than_the_standard(void) {
     MPI_Datatype inner;
     CHECK(MPI_Type_get_contents(copy, 1, 0, 1, &integer, &address, &inner) == MPI_SUCCESS);
     CHECK(inner == half && MPI_Type_free(&copy) == MPI_SUCCESS);
+#if defined(__FLT16_MAX__) /* clang 14 has no such numbers on x86-64, and Warren compiled by it    \
+                              none */
+    __extension__ _Float16 ones[2] = {1, 1}, sums[2] = {0, 0};
+    int size;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
     CHECK(MPI_Allreduce(ones, sums, 2, half, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS);
     CHECK(sums[0] == size && sums[1] == size);
+#endif
 }
 
 static void fortran_integers(void) {

@@ -146,7 +146,7 @@ int copy_in_c(MPI_Comm, int, void* extra_state, void* value, void* place, int* w
 }
 
 void never_called() {
-    EXPECT(!"the library's own function got a handle that it would follow");
+    EXPECT(false && "the library's own function got a handle that it would follow");
 }
 
 void duplicate(MPI_Comm comm, int keyval, int kind) {

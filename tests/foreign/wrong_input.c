@@ -61,7 +61,7 @@ static void handlers_and_messages(MPI_Errhandler handler, MPI_Message message) {
 static void operations_and_types(MPI_Op op, MPI_Datatype type) {
     int value = 0;
     MPI_Datatype made = MPI_DATATYPE_NULL;
-    const int length = 1;
+    int length = 1;
     const MPI_Aint place = 0;
     CHECK(class_of(MPI_Reduce_local(&value, &length, 1, MPI_INT, op)) == MPI_ERR_OP);
     MPI_Op freed_op = op;

@@ -12,6 +12,9 @@ constexpr std::uint64_t mark = 0x5ca1ab1e;
 
 } // namespace
 
+// clang declares it with -fsized-deallocation only. The C++ library has it.
+void operator delete(void* block, std::size_t) noexcept;
+
 void* operator new(std::size_t bytes) {
     ++made;
     auto* block = static_cast<std::uint64_t*>(std::malloc(bytes + 16));

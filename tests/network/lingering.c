@@ -21,6 +21,7 @@ static void compute(void) {
             number *= 1.000001;
         }
     }
+    (void)number;
 }
 
 int main(int argc, char** argv) {

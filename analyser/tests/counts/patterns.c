@@ -192,8 +192,13 @@ __attribute__((target("avx512f"))) static void wide_operands(void) {
 }
 
 // Gathers and scatters as compilers generate them.
-__attribute__((target("avx512f,prefer-vector-width=512"), optimize("O3"), noinline)) static void
-triad(double* restrict to, const double* restrict from, const double* restrict more, long count) {
+#if defined(__clang__)
+#define WIDE target("avx512f")
+#else
+#define WIDE target("avx512f,prefer-vector-width=512"), optimize("O3")
+#endif
+__attribute__((WIDE, noinline)) static void triad(double* restrict to, const double* restrict from,
+                                                  const double* restrict more, long count) {
     for (long index = 0; index < count; ++index) {
         to[index] = from[index] + 3 * more[index];
     }

@@ -116,11 +116,11 @@ Outcome judge(const EndedRanks& ended) {
 }
 
 Outcome recorded_end(const node::SegmentHeader& header, std::uint32_t rank,
-                     const std::string& program) {
+                     const std::string& name) {
     // The text's end is the writer's duty; it may have died on the way.
     const std::string text(header.end_text, strnlen(header.end_text, sizeof header.end_text));
     const bool aborted = header.job_end.load(std::memory_order_acquire) == node::JobEnd::aborted;
-    std::string message = "rank " + std::to_string(rank) + " (" + program + ") " +
+    std::string message = "rank " + std::to_string(rank) + " (" + name + ") " +
                           (aborted ? "called MPI_Abort with code " + std::to_string(header.end_code)
                                    : "ended the job by a fatal error");
     if (!text.empty()) {

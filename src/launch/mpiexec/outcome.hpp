@@ -50,7 +50,7 @@ Outcome judge(const EndedRanks& ended);
 
 // The end that a rank of the world has recorded in the segment: MPI_Abort, a fatal error.
 Outcome recorded_end(const node::SegmentHeader& header, std::uint32_t rank,
-                     const std::string& program);
+                     const std::string& name);
 
 // "SIGSEGV (Segmentation fault)"
 std::string signal_name(int number);

@@ -337,9 +337,8 @@ TEST(RankForm, equal_sets_have_equal_sorted_forms) {
     int compared = 0;
     for (int round = 0; round < 5000; ++round) {
         const std::vector<int> a = array_walk(random, 1000);
-        const std::vector<int> b = array_walk(random, 1000);
         const RankMap first = map_of(a);
-        RankForm set, sorted;
+        RankForm set;
         if (first.form().sorted(set)) {
             std::vector<int> ascending = a;
             std::sort(ascending.begin(), ascending.end());

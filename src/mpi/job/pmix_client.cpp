@@ -31,16 +31,18 @@ struct PmixProcess {
     std::uint32_t rank;
 };
 
+struct PmixBytes {
+    char* bytes;
+    std::size_t size;
+};
+
 struct PmixValue {
     std::uint16_t type;
     union {
         bool flag;
         std::uint32_t number;
         char* text;
-        struct {
-            char* bytes;
-            std::size_t size;
-        } object;
+        PmixBytes object;
         void* largest[3];
     };
 };

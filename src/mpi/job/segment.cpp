@@ -16,8 +16,8 @@
 
 // The linker's: the first declaration of a region and what follows the last.
 // NOLINTBEGIN(readability-identifier-naming)
-extern "C" const warren::node::Region* const __start_warren_regions[] [[gnu::visibility("hidden")]];
-extern "C" const warren::node::Region* const __stop_warren_regions[] [[gnu::visibility("hidden")]];
+extern "C" [[gnu::visibility("hidden")]] const warren::node::Region* const __start_warren_regions[];
+extern "C" [[gnu::visibility("hidden")]] const warren::node::Region* const __stop_warren_regions[];
 // NOLINTEND(readability-identifier-naming)
 
 namespace warren::node {

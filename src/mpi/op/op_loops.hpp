@@ -175,6 +175,11 @@ struct Working<Product, T, true> {
     using type = std::conditional_t<sizeof(T) < 4, std::uint32_t, std::make_unsigned_t<T>>;
 };
 
+#if defined(__clang__)
+// No vector holds some elements, __float128 for example.
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wpass-failed"
+#endif
 template <typename Operation, typename T>
 void loop(const void* left, const void* right, void* result, MPI_Count count) {
     const T* a = static_cast<const T*>(left);
@@ -187,6 +192,9 @@ void loop(const void* left, const void* right, void* result, MPI_Count count) {
         made[i] = static_cast<T>(Operation::combine(static_cast<W>(a[i]), static_cast<W>(b[i])));
     }
 }
+#if defined(__clang__)
+#pragma clang diagnostic pop
+#endif
 
 template <typename Operation>
 constexpr Kernel of_integers(Element element) {

@@ -28,24 +28,27 @@ enum class EventKind : std::uint8_t { unexpected_message, long_wait, thread_lock
 
 // The elements of an event, at their displacements in its data.
 struct EventData {
+    struct Message {
+        unsigned long long bytes;
+        unsigned long long queued_bytes;
+        int source; // in the world
+        int tag;
+        unsigned context;
+        unsigned queue_length;
+    };
+    struct Wait {
+        unsigned long long duration_ns;
+        int call;
+        int peer;
+        int tag;
+    };
+    struct Lock {
+        unsigned long long duration_ns;
+    };
     union {
-        struct {
-            unsigned long long bytes;
-            unsigned long long queued_bytes;
-            int source; // in the world
-            int tag;
-            unsigned context;
-            unsigned queue_length;
-        } message;
-        struct {
-            unsigned long long duration_ns;
-            int call;
-            int peer;
-            int tag;
-        } wait;
-        struct {
-            unsigned long long duration_ns;
-        } lock;
+        Message message;
+        Wait wait;
+        Lock lock;
     };
 };
 

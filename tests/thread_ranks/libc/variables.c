@@ -22,7 +22,9 @@ static void gamma_signs(void) {
     expect(lgammaf32(2.5F) != 0 && signgam == 1 && lgammaf32((float)negative) != 0 &&
            signgam == -1);
     expect(lgammaf64(2.5) != 0 && signgam == 1 && lgammaf64(negative) != 0 && signgam == -1);
+#if __HAVE_FLOAT128 /* glibc declares none of these for clang 14 */
     expect(lgammaf128(2.5) != 0 && signgam == 1 && lgammaf128(negative) != 0 && signgam == -1);
+#endif
 }
 
 static void own_zone(const char* name, long offset, const char* normal, const char* summer) {

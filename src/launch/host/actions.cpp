@@ -93,23 +93,22 @@ void note_unblocking() {
     }
 }
 
-void run_handler(struct sigaction& action, int number, siginfo_t* information, void* context) {
+void run_handler(struct sigaction& action, int number, siginfo_t* information, void* context,
+                 const sigset_t* interrupted) {
     const struct sigaction own = action;
     if ((own.sa_flags & static_cast<int>(SA_RESETHAND)) != 0) {
         action.sa_handler = SIG_DFL; // and the flags stay
     }
-    sigset_t blocked = own.sa_mask;
-    if ((own.sa_flags & SA_NODEFER) == 0) {
-        sigaddset(&blocked, number);
-    }
     sigset_t former;
-    pthread_sigmask(SIG_BLOCK, &blocked, &former);
+    pthread_sigmask(SIG_BLOCK, nullptr, &former);
+    sigset_t its = interrupted != nullptr ? *interrupted : former;
     if ((own.sa_flags & SA_NODEFER) != 0) {
-        sigset_t itself;
-        sigemptyset(&itself);
-        sigaddset(&itself, number);
-        pthread_sigmask(SIG_UNBLOCK, &itself, nullptr);
+        sigdelset(&its, number);
+    } else {
+        sigaddset(&its, number);
     }
+    sigorset(&its, &its, &own.sa_mask);
+    pthread_sigmask(SIG_SETMASK, &its, nullptr);
     const InHandler in_handler(number);
     ++handlers_run;
     warren_fibre_note_handler((own.sa_flags & SA_RESTART) != 0);

@@ -43,7 +43,9 @@ bool is_handler(const struct sigaction& action);
 bool is_ignored(const struct sigaction& action);
 // Runs a program's handler, with the signals blocked that it has asked for; before that, forgets it
 // if that is wanted once only.
-void run_handler(struct sigaction& action, int number, siginfo_t* information, void* context);
+// `interrupted`: the mask of what the signal has interrupted, if the thread has more blocked.
+void run_handler(struct sigaction& action, int number, siginfo_t* information, void* context,
+                 const sigset_t* interrupted = nullptr);
 // Whether the calling thread runs a handler, so that it can't give way to other fibres: it may have
 // interrupted the scheduler, and the kernel blocks signals meanwhile.
 bool is_in_handler();

@@ -1,16 +1,18 @@
 #include "launch/host/descriptor_signals.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdint>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <mutex>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <unordered_map>
 
 #include "base/blocked_signals.hpp"
 #include "image/host_interface.hpp"
-#include "launch/host/rank_signals.hpp"
 #include "launch/host/rank_timers.hpp"
 #include "launch/host/ranks.hpp"
 #include "launch/host/thread_signals.hpp"
@@ -26,6 +28,7 @@ struct Owned {
 };
 
 struct DescriptorSignals {
+    pid_t process = 0;
     bool fibres = false;
     std::mutex lock;
     std::unordered_map<int, Owned> owned; // by descriptor; those that are closed stay
@@ -47,11 +50,26 @@ bool is_owned(int descriptor, std::uint32_t rank) {
            owner.pid != 0 && owner.pid == owner_for(rank);
 }
 
+bool is_same_file(int one, int other) {
+    const pid_t process = getpid();
+    return syscall(SYS_kcmp, process, process, KCMP_FILE, one, other) == 0;
+}
+
+// The descriptor may be another one of the same open file. Null: it has no entry. Under the lock.
+Owned* find_entry(int descriptor) {
+    auto& all = descriptor_signals().owned;
+    auto found = all.find(descriptor);
+    if (found == all.end()) {
+        found = std::find_if(all.begin(), all.end(),
+                             [&](const auto& one) { return is_same_file(one.first, descriptor); });
+    }
+    return found != all.end() ? &found->second : nullptr;
+}
+
 // Null: it is not the router's. Under the lock.
 Owned* find_owned(int descriptor, std::uint32_t rank) {
-    const auto found = descriptor_signals().owned.find(descriptor);
-    const bool is_there = found != descriptor_signals().owned.end() && is_owned(descriptor, rank);
-    return is_there ? &found->second : nullptr;
+    return descriptor_signals().fibres && is_owned(descriptor, rank) ? find_entry(descriptor)
+                                                                     : nullptr;
 }
 
 int own(int descriptor, std::uint32_t rank) {
@@ -72,16 +90,16 @@ int own(int descriptor, std::uint32_t rank) {
 void disown(int descriptor, std::uint32_t rank) {
     if (const Owned* former = find_owned(descriptor, rank)) {
         fcntl(descriptor, F_SETSIG, former->signal);
-        descriptor_signals().owned.erase(descriptor);
     }
 }
 
-bool means_process(int command, const void* argument) {
+// Whether it makes this process the owner.
+bool means(pid_t process, int command, const void* argument) {
     if (command == F_SETOWN) {
-        return static_cast<pid_t>(reinterpret_cast<std::intptr_t>(argument)) == getpid();
+        return static_cast<pid_t>(reinterpret_cast<std::intptr_t>(argument)) == process;
     }
     const auto* owner = static_cast<const f_owner_ex*>(argument);
-    return command == F_SETOWN_EX && owner->type == F_OWNER_PID && owner->pid == getpid();
+    return command == F_SETOWN_EX && owner->type == F_OWNER_PID && owner->pid == process;
 }
 
 // Signals have no room for more than their numbers here.
@@ -98,25 +116,33 @@ int set_signal(int descriptor, std::uint32_t rank, int signal) {
     return 0;
 }
 
-int control_owned(int descriptor, std::uint32_t rank, int command, void* argument) {
-    const BlockedSignals blocked; // a handler may call this
-    const std::lock_guard guard(descriptor_signals().lock);
+// The kernel names the descriptor from now on by which its signals were asked for.
+void note_asked(int descriptor, std::uint32_t rank) {
+    if (descriptor_signals().fibres && is_owned(descriptor, rank)) {
+        const Owned* known = find_entry(descriptor);
+        descriptor_signals().owned[descriptor] = {.rank = rank,
+                                                  .signal = known != nullptr ? known->signal : 0};
+    }
+}
+
+// `process`: what the rank takes itself for, or a child of fork the rank that it comes from.
+int control_owned(int descriptor, std::uint32_t rank, pid_t process, int command, void* argument) {
     switch (command) {
     case F_SETOWN:
     case F_SETOWN_EX:
-        if (means_process(command, argument)) {
+        if (means(process, command, argument)) {
             return own(descriptor, rank);
         }
         disown(descriptor, rank);
         break;
     case F_GETOWN:
         if (is_owned(descriptor, rank)) {
-            return getpid();
+            return process;
         }
         break;
     case F_GETOWN_EX:
         if (is_owned(descriptor, rank)) {
-            *static_cast<f_owner_ex*>(argument) = {.type = F_OWNER_PID, .pid = getpid()};
+            *static_cast<f_owner_ex*>(argument) = {.type = F_OWNER_PID, .pid = process};
             return 0;
         }
         break;
@@ -127,6 +153,9 @@ int control_owned(int descriptor, std::uint32_t rank, int command, void* argumen
         if (const Owned* owned = find_owned(descriptor, rank)) {
             return owned->signal;
         }
+        break;
+    case F_SETFL:
+        note_asked(descriptor, rank);
         break;
     default:
         break;
@@ -145,6 +174,7 @@ int control(int descriptor, int command, ...) {
 } // namespace
 
 void prepare_descriptor_signals(bool fibres) {
+    descriptor_signals().process = getpid();
     descriptor_signals().fibres = fibres;
 }
 
@@ -152,10 +182,20 @@ int control_descriptor(int descriptor, int command, void* argument) {
     const bool is_about_owner = command == F_SETOWN || command == F_GETOWN || command == F_SETSIG ||
                                 command == F_GETSIG || command == F_SETOWN_EX ||
                                 command == F_GETOWN_EX;
-    const std::uint32_t rank = is_about_owner ? rank_of_thread() : no_rank;
-    return signals_of_rank(rank) != nullptr
-               ? control_owned(descriptor, rank, command, argument)
-               : warren_image_control_file(descriptor, command, argument);
+    const bool asks =
+        command == F_SETFL && (reinterpret_cast<std::intptr_t>(argument) & O_ASYNC) != 0;
+    const std::uint32_t rank = is_about_owner || asks ? rank_of_thread() : no_rank;
+    if (rank == no_rank) {
+        return warren_image_control_file(descriptor, command, argument);
+    }
+    DescriptorSignals& signals = descriptor_signals();
+    const BlockedSignals blocked; // a handler may call this
+    // In a child of fork another thread may have held the lock, and there is none now.
+    std::unique_lock lock(signals.lock, std::defer_lock);
+    if (getpid() == signals.process) {
+        lock.lock();
+    }
+    return control_owned(descriptor, rank, signals.process, command, argument);
 }
 
 bool take_of_descriptor(siginfo_t& information, std::uint32_t& rank) {
@@ -163,14 +203,10 @@ bool take_of_descriptor(siginfo_t& information, std::uint32_t& rank) {
         return false;
     }
     const std::lock_guard guard(descriptor_signals().lock);
-    const auto found = descriptor_signals().owned.find(information.si_fd);
-    if (found == descriptor_signals().owned.end()) {
-        rank = no_rank;
-        return true;
-    }
-    rank = found->second.rank;
-    information.si_signo = found->second.signal;
-    if (information.si_signo == 0) {
+    const Owned* found = find_entry(information.si_fd);
+    rank = found != nullptr ? found->rank : no_rank;
+    information.si_signo = found != nullptr ? found->signal : SIGIO;
+    if (found == nullptr || found->signal == 0) {
         information = {};
         information.si_signo = SIGIO;
         information.si_code = SI_KERNEL;

@@ -92,7 +92,8 @@ void run_in_thread(struct sigaction& action, siginfo_t* information, void* conte
     const Mask blocked = noted_mask();
     const Mask shown = mask_in(context);
     note_mask(is_running ? blocked | blocked_by_handler(action, number) : blocked);
-    run_handler(action, number, information, context);
+    const sigset_t interrupted = set_of(is_running ? mask_of_wait(shown) : shown);
+    run_handler(action, number, information, context, is_running ? &interrupted : nullptr);
     note_mask(is_running ? changed(blocked, shown, mask_in(context)) : blocked);
 }
 
@@ -429,6 +430,15 @@ void install_dispatcher(int number, int flags) {
     struct sigaction action {};
     action.sa_sigaction = dispatch;
     action.sa_flags = SA_SIGINFO | flags;
+    if (!state().fibres) {
+        // Others come when a rank's handler begins, which may have them blocked (run_handler).
+        sigfillset(&action.sa_mask);
+        for (int one = 1; one < NSIG; ++one) {
+            if (is_crash_signal(one)) {
+                sigdelset(&action.sa_mask, one);
+            }
+        }
+    }
     sigaction(number, &action, nullptr);
 }
 

@@ -74,7 +74,8 @@ void watch_all(Mask mask) {
 // may leave by siglongjmp and never come back to it.
 class InterruptedWait {
   public:
-    explicit InterruptedWait(RankSignals& signals)
+    // `keeps_mask`: the wait has a mask of its own, under which handlers run.
+    InterruptedWait(RankSignals& signals, bool keeps_mask)
         : signals_(signals),
           waits_(signals.waits),
           for_any_(signals.waits_for_any),
@@ -82,7 +83,7 @@ class InterruptedWait {
           awaited_(signals.awaited),
           before_(signals.blocked_before_wait) {
         if (waits_) {
-            set(before_, 0, false);
+            set(keeps_mask ? blocked_ : before_, 0, false);
         }
     }
     void resume() {
@@ -116,10 +117,10 @@ bool has_some(RankSignals& signals, Mask open) {
 }
 
 // Acts on a signal, whose handler runs when others, which block `added`, are about to.
-Handled act_on_one(RankSignals& signals, siginfo_t& information, Mask added) {
+Handled act_on_one(RankSignals& signals, siginfo_t& information, Mask added, bool has_mask) {
     const std::uint32_t rank = rank_of_thread();
     const int flags = actions().of(rank, information.si_signo).sa_flags;
-    InterruptedWait wait(signals);
+    InterruptedWait wait(signals, has_mask);
     const Mask before = signals.blocked;
     if (added != 0) {
         restore_mask_of_fibre(rank, before | added);
@@ -137,7 +138,7 @@ Handled act_on_one(RankSignals& signals, siginfo_t& information, Mask added) {
 // Acts on pending signals of a mask. The kernel has a handler interrupted before its first
 // instruction by the next signal that it leaves open; so the last one runs first, and a handler
 // that jumps away has those before it never run. `added` is what they block.
-Handled act_on_several(RankSignals& signals, Mask open, Mask added, int depth) {
+Handled act_on_several(RankSignals& signals, Mask open, Mask added, int depth, bool has_mask) {
     constexpr int most = 64; // handlers that leave their own signal open could fill the stack
     Handled handled = Handled::none;
     siginfo_t information{};
@@ -145,10 +146,10 @@ Handled act_on_several(RankSignals& signals, Mask open, Mask added, int depth) {
         const struct sigaction& action = actions().of(rank_of_thread(), information.si_signo);
         if (is_handler(action) && depth < most) {
             const Mask its = blocked_by_handler(action, information.si_signo);
-            handled =
-                std::max(handled, act_on_several(signals, open & ~its, added | its, depth + 1));
+            handled = std::max(
+                handled, act_on_several(signals, open & ~its, added | its, depth + 1, has_mask));
         }
-        handled = std::max(handled, act_on_one(signals, information, added));
+        handled = std::max(handled, act_on_one(signals, information, added, has_mask));
         if (depth == 0) {
             break; // it may have changed the mask
         }
@@ -166,7 +167,10 @@ Handled act_on_pending(RankSignals& signals, bool has_mask = false) {
         if (!has_some(signals, open)) {
             break;
         }
-        handled = std::max(handled, act_on_several(signals, open, 0, 0));
+        handled = std::max(handled, act_on_several(signals, open, 0, 0, has_mask));
+        if (has_mask && handled != Handled::none) {
+            break; // the program goes back to the mask before the wait
+        }
     }
     return handled;
 }
@@ -495,6 +499,34 @@ void act_in_interrupted_fibre() {
     errno = error;
 }
 
+namespace {
+
+// Signals that come one after the other would have the fibre act on each within the one before, and
+// fill its stack: after some, those that are kept are left to the outer ones. A handler that jumps
+// away leaves a count, which is for frames below the outermost one only.
+class Acting {
+  public:
+    explicit Acting(RankSignals& signals) : signals_(signals) {
+        const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+        if (signals.nested == 0 || frame >= signals.acting) {
+            signals.acting = frame;
+            signals.nested = 0;
+        }
+        ++signals.nested;
+    }
+    ~Acting() { signals_.nested -= signals_.nested > 0 ? 1 : 0; }
+    Acting(const Acting&) = delete;
+    Acting& operator=(const Acting&) = delete;
+
+    bool is_too_deep() const { return signals_.nested > most; }
+
+  private:
+    static constexpr std::uint32_t most = 16;
+    RankSignals& signals_;
+};
+
+} // namespace
+
 void act_on_held_back(int number) {
     RankSignals* signals = signals_of_caller();
     if (signals == nullptr || signals->waits ||
@@ -503,6 +535,10 @@ void act_on_held_back(int number) {
     }
     if (warren_fibre_is_switching()) {
         warren_fibre_interrupt(rank_of_thread());
+        return;
+    }
+    const Acting acting(*signals);
+    if (acting.is_too_deep()) {
         return;
     }
     sigset_t set;

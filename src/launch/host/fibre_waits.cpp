@@ -182,6 +182,9 @@ int await_by_caller(const sigset_t* set, siginfo_t* information, std::uint64_t e
                                           : await_in_thread(*of_thread, *set, its, end_ns);
     if (number > 0 && information != nullptr) {
         *information = its;
+        if (its.si_code == SI_TKILL) { // which the C library hides
+            information->si_code = SI_USER;
+        }
     }
     return number;
 }

@@ -36,6 +36,7 @@ struct SignalWaiter {
     SignalThread* thread;
     Mask mask;           // of those signals
     bool takes;          // them from the queue (sigwait); else handlers run (sigsuspend)
+    bool entered;        // a handler has begun
     std::uint32_t told;  // how often it has been sent one only to look into the queue
     std::uint32_t heard; // how often it has looked for that reason
     SignalWaiter* next;
@@ -50,7 +51,9 @@ struct RankSignals {
     bool waits;   // so signals are its own fibre's to take
     bool waits_for_any;
     Mask blocked_before_wait;
-    stack_t stack; // for a fibre's handlers, as its program has set it; 0 bytes: none
+    stack_t stack;         // for a fibre's handlers, as its program has set it; 0 bytes: none
+    std::uintptr_t acting; // the outermost frame of act_on_held_back, which handlers interrupt
+    std::uint32_t nested;  // how many there are within it
     pid_t calling; // the thread in which the fibre waits in a call of the kernel; 0: it doesn't
     std::atomic<std::uint32_t> arrived; // counts those that came while it waited
     std::atomic<std::uint32_t> pending; // changes while it is held

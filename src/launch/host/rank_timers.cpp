@@ -101,8 +101,9 @@ void* route(void*) {
         }
         std::uint32_t rank = no_rank;
         if (take_from_child(information, rank)) {
+            const pid_t sender = information.si_pid;
             bring(rank, information);
-            note_brought();
+            note_brought(sender);
         } else if (take_of_descriptor(information, rank)) {
             bring(rank, information);
         } else {

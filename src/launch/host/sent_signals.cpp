@@ -78,9 +78,11 @@ bool is_to_rank(std::uint32_t rank, int number) {
 
 // Whether a child of fork, or of such a child, means the rank that it comes from.
 bool is_to_parent(pid_t process, std::uint32_t rank, int number) {
+    const bool is_the_kernels = number == SIGKILL || number == SIGSTOP || number == SIGCONT ||
+                                is_crash_signal(number) ||
+                                (number >= __SIGRTMIN && number < SIGRTMIN);
     return process == sending().process && process != getpid() && rank < sending().ranks &&
-           Actions::has(number) && !is_crash_signal(number) && number != SIGKILL &&
-           number != SIGSTOP && number != SIGCONT;
+           Actions::has(number) && !is_the_kernels;
 }
 
 int send(pid_t process, const siginfo_t& information,

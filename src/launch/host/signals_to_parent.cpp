@@ -5,7 +5,6 @@
 #include <climits>
 #include <ctime>
 #include <linux/futex.h>
-#include <new>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,16 +15,16 @@ namespace warren::launch {
 
 namespace {
 
-// Shared with all children. Whoever has sent a signal and then finds that as many have been brought
-// as are sent knows that its own is among them: the router takes them in the order of their coming.
-struct Counts {
-    std::atomic<std::uint32_t> sent{0};
-    std::atomic<std::uint32_t> brought{0}; // a futex
-};
+// How many signals of a sender's slot the router has brought: shared with all children, and a
+// futex. A sender waits for a change, so that one which dies or jumps away as it sends leaves
+// nothing to wait for. (Two senders of the same slot at once may each take the other's signal for
+// their own.)
+using Slot = std::atomic<std::uint32_t>;
+constexpr std::uint32_t slot_count = 1024;
 
 struct ToParent {
     pid_t process = 0;
-    Counts* counts = nullptr; // null: the system had no memory
+    Slot* slots = nullptr; // null: the system had no memory
 };
 
 ToParent& to_parent() {
@@ -42,19 +41,19 @@ constexpr int byte = 0xff;
 // A process that doesn't bring it within this time is stopped, or about to end.
 constexpr long longest_wait_ms = 1000;
 
-std::uint32_t* word_of(std::atomic<std::uint32_t>& count) {
-    return reinterpret_cast<std::uint32_t*>(&count);
+Slot& slot_of(pid_t sender) {
+    return to_parent().slots[static_cast<std::uint32_t>(sender) % slot_count];
 }
 
-void wait_until_brought(Counts& counts) {
-    const std::uint32_t sent = counts.sent.load(std::memory_order_seq_cst);
+std::uint32_t* word_of(Slot& slot) {
+    return reinterpret_cast<std::uint32_t*>(&slot);
+}
+
+void wait_until_brought(Slot& slot, std::uint32_t before) {
     const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
-    for (long ms = 0; ms < longest_wait_ms; ++ms) {
-        const std::uint32_t brought = counts.brought.load(std::memory_order_seq_cst);
-        if (static_cast<std::int32_t>(brought - sent) >= 0) {
-            return;
-        }
-        syscall(SYS_futex, word_of(counts.brought), FUTEX_WAIT, brought, &pause, nullptr, 0);
+    for (long ms = 0; ms < longest_wait_ms && slot.load(std::memory_order_seq_cst) == before;
+         ++ms) {
+        syscall(SYS_futex, word_of(slot), FUTEX_WAIT, before, &pause, nullptr, 0);
     }
 }
 
@@ -62,15 +61,15 @@ void wait_until_brought(Counts& counts) {
 
 void prepare_signals_to_parent() {
     to_parent().process = getpid();
-    void* memory =
-        mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    to_parent().counts = memory != MAP_FAILED ? new (memory) Counts : nullptr;
+    void* memory = mmap(nullptr, slot_count * sizeof(Slot), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    to_parent().slots = memory != MAP_FAILED ? static_cast<Slot*>(memory) : nullptr; // zeros
 }
 
 int send_to_parent(std::uint32_t rank, const siginfo_t& information) {
     const ToParent& own = to_parent();
     const pid_t router = router_of_signals();
-    if (own.counts == nullptr || router == 0) {
+    if (own.slots == nullptr || router == 0) {
         return kill(own.process, information.si_signo);
     }
     const int error = errno;
@@ -78,12 +77,12 @@ int send_to_parent(std::uint32_t rank, const siginfo_t& information) {
     copy.si_errno = mark | information.si_signo << number_shift | (information.si_code & byte);
     copy.si_code = SI_QUEUE;
     copy.si_uid = rank;
-    own.counts->sent.fetch_add(1, std::memory_order_seq_cst);
+    Slot& slot = slot_of(information.si_pid);
+    const std::uint32_t before = slot.load(std::memory_order_seq_cst);
     if (syscall(SYS_rt_tgsigqueueinfo, own.process, router, signal_of_router, &copy) != 0) {
-        own.counts->sent.fetch_sub(1, std::memory_order_seq_cst);
         return -1;
     }
-    wait_until_brought(*own.counts);
+    wait_until_brought(slot, before);
     errno = error;
     return 0;
 }
@@ -100,10 +99,10 @@ bool take_from_child(siginfo_t& information, std::uint32_t& rank) {
     return information.si_signo > 0 && information.si_signo < NSIG;
 }
 
-void note_brought() {
-    Counts& counts = *to_parent().counts;
-    counts.brought.fetch_add(1, std::memory_order_seq_cst);
-    syscall(SYS_futex, word_of(counts.brought), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+void note_brought(pid_t sender) {
+    Slot& slot = slot_of(sender);
+    slot.fetch_add(1, std::memory_order_seq_cst);
+    syscall(SYS_futex, word_of(slot), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
 } // namespace warren::launch

@@ -19,7 +19,7 @@ int send_to_parent(std::uint32_t rank, const siginfo_t& information);
 
 // Whether it is such a signal: for this rank, with this number and code.
 bool take_from_child(siginfo_t& information, std::uint32_t& rank);
-// The rank has it.
-void note_brought();
+// The rank has a signal of this process.
+void note_brought(pid_t sender);
 
 } // namespace warren::launch

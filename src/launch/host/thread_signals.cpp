@@ -439,6 +439,14 @@ LetThrough::~LetThrough() {
     }
 }
 
+Mask mask_of_wait(Mask interrupted) {
+    if (own_waits == nullptr || own_waits->takes || own_waits->entered) {
+        return interrupted;
+    }
+    own_waits->entered = true; // the first handler ends the wait
+    return ~own_waits->mask;
+}
+
 void leave_waits() {
     while (own_waits != nullptr) {
         RankSignals* signals = signals_of_thread_caller();

@@ -68,6 +68,10 @@ class LetThrough {
     SignalWaiter waiter_{};
 };
 
+// A handler begins for which the calling thread has a mask meanwhile, instead of this one to which
+// it goes back.
+Mask mask_of_wait(Mask interrupted);
+
 // The calling thread jumps out of a handler, and out of the wait that this has interrupted.
 void leave_waits();
 

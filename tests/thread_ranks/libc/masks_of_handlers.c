@@ -153,6 +153,51 @@ static void order_of_signals(void) {
     together();
 }
 
+/* A handler that blocks another signal runs before that one's. */
+static void order_by_masks(void) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = count;
+    sigaddset(&action.sa_mask, SIGUSR2);
+    expect(sigaction(SIGUSR1, &action, NULL) == 0);
+    signal(SIGUSR2, count);
+    sigset_t set, former;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    sigaddset(&set, SIGUSR2);
+    for (int way = 0; way < 2; ++way) {
+        expect(sigprocmask(SIG_BLOCK, &set, &former) == 0);
+        way == 0 ? raise(SIGUSR2) : kill(getpid(), SIGUSR2);
+        way == 0 ? raise(SIGUSR1) : kill(getpid(), SIGUSR1);
+        expect(sigprocmask(SIG_SETMASK, &former, NULL) == 0);
+        expect_seen(" 10 12");
+        together();
+    }
+}
+
+/* sigsuspend ends after what has run under its mask. */
+static void signals_of_waits(void) {
+    const int realtime = SIGRTMIN + 2;
+    sigset_t set, none, former;
+    sigemptyset(&none);
+    sigemptyset(&set);
+    sigaddset(&set, realtime);
+    signal(realtime, count);
+    expect(sigprocmask(SIG_BLOCK, &set, &former) == 0);
+    const union sigval value = {0};
+    for (int i = 0; i < 3; ++i) {
+        expect(sigqueue(getpid(), realtime, value) == 0);
+    }
+    for (int i = 0; i < 3; ++i) {
+        char wanted[20];
+        snprintf(wanted, sizeof wanted, " %d", realtime);
+        expect(sigsuspend(&none) == -1);
+        expect_seen(wanted);
+    }
+    expect(sigprocmask(SIG_SETMASK, &former, NULL) == 0);
+    together();
+}
+
 /* Also a default action keeps its mask and flags. */
 static void masks_of_actions(void) {
     struct sigaction action, now;
@@ -241,6 +286,8 @@ int main(int argc, char** argv) {
     nested_handlers();
     changed_masks();
     order_of_signals();
+    order_by_masks();
+    signals_of_waits();
     masks_of_actions();
     if (strcmp(argv[1], "fibres") != 0) {
         contexts_of_handlers();

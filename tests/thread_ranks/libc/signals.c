@@ -445,6 +445,24 @@ static void signals_of_descriptors(void) {
             together();
         }
     }
+    /* Its child sees it as the owner, and may become that, by another descriptor, too. */
+    expect(fcntl(pair[0], F_SETSIG, 0) == 0);
+    calls = 0;
+    const pid_t child = fork();
+    if (child == 0) {
+        const int other = dup(pair[0]);
+        const int known = fcntl(other, F_GETOWN) == getppid() && fcntl(other, F_GETSIG) == 0;
+        const int set = fcntl(other, F_SETOWN, getpid()) == 0 && fcntl(other, F_GETOWN) == getpid();
+        char byte = 0;
+        expect(write(pair[1], &byte, 1) == 1);
+        wait_for(1);
+        _exit(known && set && calls == 100 ? 5 : 6);
+    }
+    int status = 0;
+    expect(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 5);
+    together();
+    expect(calls == 0);
+    expect(fcntl(pair[0], F_SETSIG, SIGRTMIN + 4) == 0);
     expect(fcntl(pair[0], F_SETOWN, 0) == 0 && fcntl(pair[0], F_GETOWN) == 0);
     expect(fcntl(pair[0], F_GETSIG) == SIGRTMIN + 4);
     close(pair[0]);

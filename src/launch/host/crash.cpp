@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include "launch/host/actions.hpp"
+#include "launch/host/dispatch.hpp"
 #include "launch/host/fibre_signals.hpp"
+#include "launch/host/passed_signals.hpp"
 #include "launch/host/ranks.hpp"
 
 namespace warren::launch {
@@ -42,7 +44,17 @@ bool is_overflow(std::uint32_t rank, const void* address, const void* context) {
     return pthread_equal(stack.owner, pthread_self()) != 0 && pointer < stack.begin;
 }
 
+// A rank's child has sent it to the rank (signals_to_parent.hpp).
+bool is_passed_on(const siginfo_t& information) {
+    siginfo_t copy = information;
+    return take_passed(copy) != Passed::none;
+}
+
 void crashed(int number, siginfo_t* information, void* context) {
+    if (is_passed_on(*information)) {
+        dispatch(number, information, context);
+        return;
+    }
     const bool is_sent = information->si_code <= 0; // by kill, raise or the like
     const bool is_of_others =
         is_sent && information->si_pid != 0 && information->si_pid != getpid();

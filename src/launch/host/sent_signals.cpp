@@ -79,7 +79,6 @@ bool is_to_rank(std::uint32_t rank, int number) {
 // Whether a child of fork, or of such a child, means the rank that it comes from.
 bool is_to_parent(pid_t process, std::uint32_t rank, int number) {
     const bool is_the_kernels = number == SIGKILL || number == SIGSTOP || number == SIGCONT ||
-                                is_crash_signal(number) ||
                                 (number >= __SIGRTMIN && number < SIGRTMIN);
     return process == sending().process && process != getpid() && rank < sending().ranks &&
            Actions::has(number) && !is_the_kernels;

@@ -377,6 +377,20 @@ static void signals_of_children(void) {
     expect(calls == 1 && value == 50 + world_rank);
     expect(waitpid(child, NULL, 0) == child);
     together();
+    const int also[] = {SIGPIPE, SIGABRT, SIGTERM,
+                        SIGSEGV}; /* some of which a rank may raise itself */
+    for (int i = 0; i < 4; ++i) {
+        calls = 0;
+        signal(also[i], count);
+        const pid_t one = fork();
+        if (one == 0) {
+            _exit(kill(getppid(), also[i]));
+        }
+        wait_for(100);
+        expect(calls == 100);
+        expect(waitpid(one, NULL, 0) == one && signal(also[i], SIG_DFL) == count);
+        together();
+    }
     const sigset_t set = only(SIGUSR2);
     sigset_t former;
     siginfo_t information;

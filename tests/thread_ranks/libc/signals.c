@@ -334,6 +334,23 @@ static void timers_that_are_made(void) {
     together();
 }
 
+/* Some of these a rank may raise itself; then they end the job. */
+static void crash_signals_of_children(void) {
+    const int also[] = {SIGPIPE, SIGABRT, SIGTERM, SIGSEGV};
+    for (int i = 0; i < 4; ++i) {
+        calls = 0;
+        signal(also[i], count);
+        const pid_t one = fork();
+        if (one == 0) {
+            _exit(kill(getppid(), also[i]));
+        }
+        wait_for(100);
+        expect(calls == 100);
+        expect(waitpid(one, NULL, 0) == one && signal(also[i], SIG_DFL) == count);
+        together();
+    }
+}
+
 /* Children mean their parent, which is a rank. */
 static void signals_of_children(void) {
     calls = 0;
@@ -377,20 +394,6 @@ static void signals_of_children(void) {
     expect(calls == 1 && value == 50 + world_rank);
     expect(waitpid(child, NULL, 0) == child);
     together();
-    const int also[] = {SIGPIPE, SIGABRT, SIGTERM,
-                        SIGSEGV}; /* some of which a rank may raise itself */
-    for (int i = 0; i < 4; ++i) {
-        calls = 0;
-        signal(also[i], count);
-        const pid_t one = fork();
-        if (one == 0) {
-            _exit(kill(getppid(), also[i]));
-        }
-        wait_for(100);
-        expect(calls == 100);
-        expect(waitpid(one, NULL, 0) == one && signal(also[i], SIG_DFL) == count);
-        together();
-    }
     const sigset_t set = only(SIGUSR2);
     sigset_t former;
     siginfo_t information;
@@ -531,6 +534,7 @@ int main(int argc, char** argv) {
     waits_for_handlers(strcmp(argv[1], "threads") != 0);
     own_timers();
     signals_of_children();
+    crash_signals_of_children();
     signals_of_descriptors();
     if (strcmp(argv[1], "fibres") != 0) {
         interrupted_calls();

@@ -21,7 +21,7 @@ namespace warren::launch {
 
 namespace {
 
-// A fibre has a descriptor that the router owns.
+// The router owns the descriptor for a fibre.
 struct Owned {
     std::uint32_t rank;
     int signal; // as F_SETSIG counts: 0 is SIGIO without the descriptor

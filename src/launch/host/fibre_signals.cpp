@@ -296,8 +296,12 @@ void tell(RankSignals& signals, const siginfo_t& information, const Kept& kept) 
 
 void leave_handler_with_mask() {
     RankSignals* signals = signals_of_caller();
+    if (signals == nullptr) {
+        return;
+    }
+    signals->nested = 0; // the frames that it counts are left
     const Mask in_kernel = blocked_in_kernel();
-    if (signals == nullptr || in_kernel == 0 || !is_in_handler()) {
+    if (in_kernel == 0 || !is_in_handler()) {
         return;
     }
     {
@@ -502,8 +506,8 @@ void act_in_interrupted_fibre() {
 namespace {
 
 // Signals that come one after the other would have the fibre act on each within the one before, and
-// fill its stack: after some, those that are kept are left to the outer ones. A handler that jumps
-// away leaves a count, which is for frames below the outermost one only.
+// fill its stack: after some, those that are kept are left to the outer ones. A jump begins the
+// count anew (leave_handler_with_mask).
 class Acting {
   public:
     explicit Acting(RankSignals& signals) : signals_(signals) {

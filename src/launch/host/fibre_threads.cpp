@@ -1,3 +1,5 @@
+// The part of fibre_signals.hpp for threads that a fibre's program makes, and for stacks of
+// signals.
 #include <cerrno>
 #include <csignal>
 #include <pthread.h>

@@ -16,9 +16,9 @@ namespace warren::launch {
 
 // Once, before there are other threads; whether ranks are fibres.
 void prepare_timers(std::uint32_t ranks, bool fibres);
-// The router, a thread that brings signals of timers and of children to ranks. Before there are
-// ranks, since it is none's, and alarm() in a handler makes no thread; the caller has signals
-// blocked. Returns an error number.
+// The router, a thread that brings signals of timers, children and descriptors to ranks. Before
+// there are ranks, since it is none's, and alarm() in a handler makes no thread; the caller has
+// signals blocked. Returns an error number.
 int start_router();
 // Its kernel's number; 0: it hasn't begun. In signal handlers, and in children of fork.
 pid_t router_of_signals();

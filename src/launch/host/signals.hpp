@@ -1,7 +1,8 @@
 // Signals of ranks that share a process: each has its own actions, as a process has. What a rank
-// sends itself, its timers and its children's ends come to its handler; what comes from outside the
-// process comes to the handlers of all ranks that are threads. A fibre is no target for the kernel:
-// such a signal comes to those that wait for it (fibre_signals.hpp), or else to the handler of one.
+// sends itself comes to its handler, and so do signals of its timers, children and descriptors;
+// what comes from outside the process comes to the handlers of all ranks that are threads. A fibre
+// is no target for the kernel: such a signal comes to those that wait for it (fibre_signals.hpp),
+// or else to the handler of one.
 //
 // Signals that a rank's own code raises are crash.hpp's. Thread rule: any thread.
 #pragma once

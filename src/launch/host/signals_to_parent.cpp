@@ -88,7 +88,8 @@ int send_to_parent(std::uint32_t rank, const siginfo_t& information) {
 }
 
 bool take_from_child(siginfo_t& information, std::uint32_t& rank) {
-    if (information.si_code != SI_QUEUE || (information.si_errno & mark_mask) != mark) {
+    if (to_parent().slots == nullptr || information.si_code != SI_QUEUE ||
+        (information.si_errno & mark_mask) != mark) {
         return false;
     }
     rank = information.si_uid;

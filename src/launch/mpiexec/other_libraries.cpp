@@ -16,9 +16,10 @@ namespace {
 
 constexpr std::uint64_t first_pause_ns = 100'000'000;
 constexpr std::uint64_t longest_pause_ns = 10'000'000'000;
-constexpr std::uint32_t most_ranks = 2;             // of a program
-constexpr std::size_t most_processes = 16;          // of a rank
-constexpr const char* mark = "warren_entry_points"; // Warren's libraries have this name
+constexpr std::uint32_t most_ranks = 2;               // of a program
+constexpr std::size_t most_processes = 16;            // of a rank
+constexpr std::uintmax_t largest_library = 256 << 20; // who maps more has another file there now
+constexpr const char* mark = "warren_entry_points";   // Warren's libraries have this name
 
 // Another launcher, whose processes are no ranks of this one.
 bool is_launcher(const std::string& process) {
@@ -45,6 +46,11 @@ std::vector<pid_t> with_descendants(pid_t pid) {
 }
 
 bool holds_mark(const std::string& file) {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(file, error) ||
+        std::filesystem::file_size(file, error) > largest_library) {
+        return false;
+    }
     std::ifstream stream(file, std::ios::binary);
     const std::string content(std::istreambuf_iterator<char>(stream), {});
     return content.find(mark) != std::string::npos;

@@ -2,6 +2,8 @@
    as in a process of its own. */
 #define _GNU_SOURCE
 
+#include <semaphore.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +12,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "expect.h"
+#include "handled.h"
 
 static char seen[400];
 static volatile size_t length;
@@ -26,14 +28,6 @@ static void expect_seen(const char* wanted) {
     expect(strcmp(seen, wanted) == 0);
     length = 0;
     seen[0] = '\0';
-}
-
-static void handle(int number, void (*handler)(int, siginfo_t*, void*), int flags) {
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    action.sa_sigaction = handler;
-    action.sa_flags = SA_SIGINFO | flags;
-    expect(sigaction(number, &action, NULL) == 0);
 }
 
 static const int few[] = {SIGHUP, SIGUSR1, SIGUSR2, SIGTERM, SIGWINCH};
@@ -198,6 +192,51 @@ static void signals_of_waits(void) {
     together();
 }
 
+static sigjmp_buf place;
+static sem_t never;
+
+static void jump_away(int number) {
+    siglongjmp(place, number);
+}
+
+static void wait_below(int depth) {
+    volatile char more[4096];
+    more[0] = (char)depth;
+    if (depth > 0) {
+        wait_below(depth - 1);
+    } else {
+        sigset_t none;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        while (sem_wait(&never) != 0) {
+        }
+    }
+    more[1] = more[0];
+}
+
+/* Handlers that leave a wait do so however often, each from further below than the one before. */
+static void jumps_from_below(void) {
+    sigset_t set, former;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    signal(SIGUSR1, jump_away);
+    expect(sem_init(&never, 0, 0) == 0 && sigprocmask(SIG_BLOCK, &set, &former) == 0);
+    together();
+    for (volatile int depth = 0; depth < 40; ++depth) {
+        const pid_t child = fork();
+        if (child == 0) {
+            usleep(2000);
+            _exit(kill(getppid(), SIGUSR1));
+        }
+        if (sigsetjmp(place, 1) == 0) {
+            wait_below(depth);
+        }
+        expect(waitpid(child, NULL, 0) == child);
+    }
+    expect(sigprocmask(SIG_SETMASK, &former, NULL) == 0);
+    together();
+}
+
 /* Also a default action keeps its mask and flags. */
 static void masks_of_actions(void) {
     struct sigaction action, now;
@@ -288,6 +327,7 @@ int main(int argc, char** argv) {
     order_of_signals();
     order_by_masks();
     signals_of_waits();
+    jumps_from_below();
     masks_of_actions();
     if (strcmp(argv[1], "fibres") != 0) {
         contexts_of_handlers();

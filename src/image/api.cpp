@@ -270,6 +270,11 @@ WARREN_API int warren_image_control_file(int descriptor, int command, void* argu
     return warren::image::libc::fcntl_with(descriptor, command, argument);
 }
 
+WARREN_API long warren_image_call_system(long number, long first, long second, long third,
+                                         long fourth, long fifth, long sixth) {
+    return warren::image::libc::syscall(number, first, second, third, fourth, fifth, sixth);
+}
+
 WARREN_API std::FILE* warren_image_open_descriptor(int descriptor, const char* mode) {
     return warren::image::libc::fdopen(descriptor, mode);
 }

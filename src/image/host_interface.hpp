@@ -93,6 +93,9 @@ void warren_image_forget_files(unsigned first, unsigned last);
 int warren_image_close_file(int descriptor);
 int warren_image_duplicate_file(int from, int to, int flags);
 int warren_image_control_file(int descriptor, int command, void* argument);
+// syscall of programs of images, in which fibres wait for words.
+long warren_image_call_system(long number, long first, long second, long third, long fourth,
+                              long fifth, long sixth);
 // fdopen and fclose of programs of images that bind nothing else.
 std::FILE* warren_image_open_descriptor(int descriptor, const char* mode);
 int warren_image_close_stream(std::FILE* stream);

@@ -16,6 +16,7 @@
 #include "image/image.hpp"
 #include "image/libc/functions.hpp"
 #include "image/libc/lent_environment.hpp"
+#include "image/libc/own_path.hpp"
 #include "image/libc/state.hpp"
 
 namespace warren::image::libc {
@@ -370,7 +371,7 @@ void run_commands_by(const CommandFunctions& functions) {
 
 int execute(const char* path, char* const* arguments, char* const* environment) {
     prepare_exec();
-    return ::execve(libc::own_path(path), arguments, environment);
+    return ::execve(OwnPath(path).get(), arguments, environment);
 }
 
 int execv(const char* path, char* const* arguments) {

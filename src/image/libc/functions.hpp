@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <ctime>
 #include <cwchar>
+#include <dirent.h>
 #include <dlfcn.h>
 #include <glob.h>
 #include <link.h>
@@ -290,7 +291,6 @@ int getrusage(int who, rusage* usage);
 std::clock_t times(tms* result);
 
 // The program as a process (proc_self.cpp)
-const char* own_path(const char* path);
 int open(const char* path, int flags, ...);
 int open_2(const char* path, int flags);
 int openat(int folder, const char* path, int flags, ...);
@@ -306,6 +306,17 @@ char* realpath_chk(const char* path, char* resolved, std::size_t room);
 char* canonicalize_file_name(const char* path);
 int access(const char* path, int mode);
 int stat(const char* path, struct stat* status);
+int stat_link(const char* path, struct stat* status); // lstat
+int stat_of_version(int version, const char* path, struct stat* status);
+int stat_link_of_version(int version, const char* path, struct stat* status);
+int truncate(const char* path, off_t bytes);
+DIR* opendir(const char* path);
+int scandir(const char* path, dirent*** found, int (*selects)(const dirent*),
+            int (*compare)(const dirent**, const dirent**));
+int linkat(int from_folder, const char* from, int to_folder, const char* to, int flags);
+int fchmodat(int folder, const char* path, mode_t mode, int flags);
+int lchmod(const char* path, mode_t mode);
+int chmod(const char* path, mode_t mode);
 unsigned long getauxval(unsigned long type);
 // prctl: what comes behind the option is as much as that has.
 int prctl(int option, unsigned long first, unsigned long second, unsigned long third,

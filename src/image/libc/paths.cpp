@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "image/libc/functions.hpp"
+#include "image/libc/own_path.hpp"
 #include "image/libc/state.hpp"
 
 namespace warren::image::libc {
@@ -90,7 +91,7 @@ int posix_spawnp(pid_t* child, const char* name, const posix_spawn_file_actions_
     bool is_denied = false;
     for_each_place(name, [&](const char* path) {
         result =
-            ::posix_spawn(child, libc::own_path(path), actions, attributes, arguments, environment);
+            ::posix_spawn(child, OwnPath(path).get(), actions, attributes, arguments, environment);
         is_denied |= result == EACCES;
         return !is_elsewhere(result);
     });

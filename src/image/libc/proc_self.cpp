@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <dirent.h>
 #include <fcntl.h>
 #include <mutex>
 #include <pthread.h>
@@ -21,37 +22,13 @@
 #include "image/host.hpp"
 #include "image/image.hpp"
 #include "image/libc/functions.hpp"
+#include "image/libc/own_path.hpp"
 
 namespace warren::image::libc {
 
 namespace {
 
 constexpr std::size_t longest_name = 15; // of a thread; the system's limit
-
-// The image whose program the calling thread runs, also in a child of fork: it has the host's file
-// and arguments, too.
-Image* program_image() {
-    Image* image = current_image();
-    return image != nullptr && image->running().first_thread != nullptr ? image : nullptr;
-}
-
-// The part of a path behind the calling process's folder of /proc; empty: it isn't there.
-std::string_view part_of_process(const char* path) {
-    constexpr std::string_view folder = "/proc/";
-    const std::string_view text = path != nullptr ? path : "";
-    if (!text.starts_with(folder)) {
-        return {};
-    }
-    const std::string_view rest = text.substr(folder.size());
-    const std::size_t slash = rest.find('/');
-    if (slash == std::string_view::npos) {
-        return {};
-    }
-    const std::string_view who = rest.substr(0, slash);
-    return who == "self" || who == "thread-self" || who == std::to_string(getpid())
-               ? rest.substr(slash + 1)
-               : std::string_view{};
-}
 
 const std::string& program_file(const Image& image) {
     return image.program()->file->location();
@@ -160,12 +137,6 @@ mode_t mode_of(int flags, va_list arguments) {
 
 } // namespace
 
-// The path of the program for one that the system would take for the host's.
-const char* own_path(const char* path) {
-    const Image* image = program_image();
-    return is_program_file(image, path) ? program_file(*image).c_str() : path;
-}
-
 int openat(int folder, const char* path, int flags, ...) {
     va_list arguments;
     va_start(arguments, flags);
@@ -173,7 +144,7 @@ int openat(int folder, const char* path, int flags, ...) {
     va_end(arguments);
     bool is_own = false;
     const int descriptor = open_own(path, flags, is_own);
-    return is_own ? descriptor : ::openat(folder, own_path(path), flags, mode);
+    return is_own ? descriptor : ::openat(folder, OwnPath(path).get(), flags, mode);
 }
 
 int openat_2(int folder, const char* path, int flags) {
@@ -197,7 +168,7 @@ std::FILE* fopen(const char* path, const char* mode) {
     const bool reads = mode[0] == 'r' && std::strchr(mode, '+') == nullptr;
     const int descriptor = open_own(path, reads ? O_RDONLY | O_CLOEXEC : O_RDWR, is_own);
     if (!is_own) {
-        return libc::keep_stream(std::fopen(own_path(path), mode));
+        return libc::keep_stream(std::fopen(OwnPath(path).get(), mode));
     }
     return descriptor < 0 ? nullptr : libc::fdopen(descriptor, mode);
 }
@@ -206,7 +177,7 @@ ssize_t readlink(const char* path, char* text, std::size_t bytes) {
     const Image* image = program_image();
     return is_program_file(image, path)
                ? static_cast<ssize_t>(copy_link(program_file(*image), text, bytes))
-               : ::readlink(path, text, bytes);
+               : ::readlink(OwnPath(path).get(), text, bytes);
 }
 
 ssize_t readlink_chk(const char* path, char* text, std::size_t bytes, std::size_t room) {
@@ -219,7 +190,7 @@ ssize_t readlink_chk(const char* path, char* text, std::size_t bytes, std::size_
 ssize_t readlinkat(int folder, const char* path, char* text, std::size_t bytes) {
     const Image* image = program_image();
     return is_program_file(image, path) ? libc::readlink(path, text, bytes)
-                                        : ::readlinkat(folder, path, text, bytes);
+                                        : ::readlinkat(folder, OwnPath(path).get(), text, bytes);
 }
 
 ssize_t readlinkat_chk(int folder, const char* path, char* text, std::size_t bytes,
@@ -231,7 +202,7 @@ ssize_t readlinkat_chk(int folder, const char* path, char* text, std::size_t byt
 }
 
 char* realpath(const char* path, char* resolved) {
-    return ::realpath(own_path(path), resolved);
+    return ::realpath(OwnPath(path).get(), resolved);
 }
 
 char* realpath_chk(const char* path, char* resolved, std::size_t room) {
@@ -246,11 +217,74 @@ char* canonicalize_file_name(const char* path) {
 }
 
 int access(const char* path, int mode) {
-    return ::access(own_path(path), mode);
+    return ::access(OwnPath(path).get(), mode);
 }
 
 int stat(const char* path, struct stat* status) {
-    return ::stat(own_path(path), status);
+    return ::stat(OwnPath(path).get(), status);
+}
+
+int stat_link(const char* path, struct stat* status) {
+    return ::lstat(OwnPath(path).get(), status);
+}
+
+// Programs of old headers ask with a version, of which there is one.
+int stat_of_version(int, const char* path, struct stat* status) {
+    return libc::stat(path, status);
+}
+
+int stat_link_of_version(int, const char* path, struct stat* status) {
+    return libc::stat_link(path, status);
+}
+
+int truncate(const char* path, off_t bytes) {
+    return ::truncate(OwnPath(path).get(), bytes);
+}
+
+DIR* opendir(const char* path) {
+    return ::opendir(OwnPath(path).get());
+}
+
+int scandir(const char* path, dirent*** found, int (*selects)(const dirent*),
+            int (*compare)(const dirent**, const dirent**)) {
+    return ::scandir(OwnPath(path).get(), found, selects, compare);
+}
+
+// A file without a name gets one by the link to its descriptor.
+int linkat(int from_folder, const char* from, int to_folder, const char* to, int flags) {
+    return ::linkat(from_folder, OwnPath(from).get(), to_folder, to, flags);
+}
+
+// The C library follows no link by a descriptor's link in /proc/self.
+int fchmodat(int folder, const char* path, mode_t mode, int flags) {
+    if (flags != AT_SYMLINK_NOFOLLOW || program_image() == nullptr) {
+        return ::fchmodat(folder, OwnPath(path).get(), mode, flags);
+    }
+    const int file = ::openat(folder, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    struct stat status {};
+    if (file < 0) {
+        return -1;
+    }
+    int result = -1;
+    if (::fstat(file, &status) == 0 && S_ISLNK(status.st_mode)) {
+        errno = EOPNOTSUPP;
+    } else {
+        char link[48];
+        std::snprintf(link, sizeof link, "/proc/thread-self/fd/%d", file);
+        result = ::chmod(link, mode);
+    }
+    const int error = errno;
+    ::close(file);
+    errno = error;
+    return result;
+}
+
+int lchmod(const char* path, mode_t mode) {
+    return libc::fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW);
+}
+
+int chmod(const char* path, mode_t mode) {
+    return ::chmod(OwnPath(path).get(), mode);
 }
 
 unsigned long getauxval(unsigned long type) {

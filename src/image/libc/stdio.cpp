@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "image/libc/functions.hpp"
+#include "image/libc/own_path.hpp"
 #include "image/libc/state.hpp"
 
 namespace warren::image::libc {
@@ -194,10 +195,16 @@ std::FILE* tmpfile() {
 
 // The C library closes the stream's file before it opens the other.
 std::FILE* freopen(const char* path, const char* mode, std::FILE* stream) {
-    if (stream != nullptr && fileno(stream) >= 0) {
-        before_closing(fileno(stream));
+    const int descriptor = stream != nullptr ? fileno(stream) : -1;
+    if (descriptor >= 0) {
+        before_closing(descriptor);
     }
-    return std::freopen(path, mode, stream);
+    if (path == nullptr && descriptor >= 0) { // the C library looks into /proc/self
+        char same[48];
+        std::snprintf(same, sizeof same, "/proc/thread-self/fd/%d", descriptor);
+        return std::freopen(same, mode, stream);
+    }
+    return std::freopen(OwnPath(path).get(), mode, stream);
 }
 
 std::FILE* fmemopen(void* memory, std::size_t bytes, const char* mode) {

@@ -13,7 +13,6 @@
 #include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
@@ -28,6 +27,7 @@
 
 #include "base/futex.hpp"
 #include "image/host_interface.hpp"
+#include "launch/host/descriptor_signals.hpp"
 #include "launch/host/fibre_waits.hpp"
 #include "launch/host/standard_streams.hpp"
 
@@ -56,12 +56,12 @@ int describe_fully(int folder, const char* path, int flags, unsigned mask, struc
     return statx(real_descriptor(folder), path, flags, mask, status);
 }
 
-int control_device(int descriptor, unsigned long request, ...) {
+int control_stream_or_device(int descriptor, unsigned long request, ...) {
     va_list arguments;
     va_start(arguments, request);
     void* argument = va_arg(arguments, void*);
     va_end(arguments);
-    return ioctl(real_descriptor(descriptor), request, argument);
+    return control_device(real_descriptor(descriptor), request, argument);
 }
 
 int print(int descriptor, const char* format, ...) {
@@ -412,7 +412,7 @@ const warren_image_binding descriptor_calls[] = {
     {"fstatvfs", one_of<::fstatvfs>()},
     {"fstatvfs64", one_of<::fstatvfs>()},
     {"fpathconf", one_of<::fpathconf>()},
-    {"ioctl", erase(control_device)},
+    {"ioctl", erase(control_stream_or_device)},
     {"isatty", one_of<::isatty>()},
     {"ttyname", erase(name_terminal)},
     {"ttyname_r", one_of<::ttyname_r>()},

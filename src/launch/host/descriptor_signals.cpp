@@ -6,7 +6,10 @@
 #include <cstdint>
 #include <fcntl.h>
 #include <linux/kcmp.h>
+#include <linux/sockios.h>
 #include <mutex>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <unordered_map>
@@ -171,6 +174,22 @@ int control(int descriptor, int command, ...) {
     return control_descriptor(descriptor, command, argument);
 }
 
+int control_of_device(int descriptor, unsigned long request, ...) {
+    va_list arguments;
+    va_start(arguments, request);
+    void* argument = va_arg(arguments, void*);
+    va_end(arguments);
+    return control_device(descriptor, request, argument);
+}
+
+// The other way to ask for a socket's owner; other files don't know these requests.
+bool is_about_owner_of_socket(int descriptor, unsigned long request) {
+    struct stat status {};
+    return (request == FIOSETOWN || request == SIOCSPGRP || request == FIOGETOWN ||
+            request == SIOCGPGRP) &&
+           fstat(descriptor, &status) == 0 && S_ISSOCK(status.st_mode);
+}
+
 } // namespace
 
 void prepare_descriptor_signals(bool fibres) {
@@ -198,6 +217,24 @@ int control_descriptor(int descriptor, int command, void* argument) {
     return control_owned(descriptor, rank, signals.process, command, argument);
 }
 
+int control_device(int descriptor, unsigned long request, void* argument) {
+    if (argument != nullptr && is_about_owner_of_socket(descriptor, request)) {
+        int& owner = *static_cast<int*>(argument);
+        if (request == FIOSETOWN || request == SIOCSPGRP) {
+            return control_descriptor(descriptor, F_SETOWN,
+                                      reinterpret_cast<void*>(std::intptr_t{owner}));
+        }
+        owner = control_descriptor(descriptor, F_GETOWN, nullptr);
+        return 0;
+    }
+    const int result = ioctl(descriptor, request, argument);
+    if (result == 0 && request == FIOASYNC && *static_cast<const int*>(argument) != 0) {
+        const std::intptr_t flags = fcntl(descriptor, F_GETFL);
+        return control_descriptor(descriptor, F_SETFL, reinterpret_cast<void*>(flags));
+    }
+    return result;
+}
+
 bool take_of_descriptor(siginfo_t& information, std::uint32_t& rank) {
     if (information.si_code < POLL_IN || information.si_code > POLL_HUP) {
         return false;
@@ -218,6 +255,7 @@ std::span<const warren_image_binding> descriptor_signal_bindings() {
     static const warren_image_binding bindings[] = {
         {"fcntl", reinterpret_cast<void*>(&control)},
         {"fcntl64", reinterpret_cast<void*>(&control)},
+        {"ioctl", reinterpret_cast<void*>(&control_of_device)},
     };
     return bindings;
 }

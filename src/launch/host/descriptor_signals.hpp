@@ -19,11 +19,13 @@ void prepare_descriptor_signals(bool fibres);
 
 // fcntl, of the kernel's descriptors.
 int control_descriptor(int descriptor, int command, void* argument);
+// ioctl, likewise.
+int control_device(int descriptor, unsigned long request, void* argument);
 
 // Whether it is such a signal for a fibre, of this rank, which gets what its program has asked for.
 bool take_of_descriptor(siginfo_t& information, std::uint32_t& rank);
 
-// The replacement for the C library's function, for threads.
+// Replacements for the C library's functions, for threads.
 std::span<const warren_image_binding> descriptor_signal_bindings();
 
 } // namespace warren::launch

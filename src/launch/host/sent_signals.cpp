@@ -1,12 +1,18 @@
 #include "launch/host/sent_signals.hpp"
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
 #include <memory>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "image/host_interface.hpp"
 #include "launch/host/actions.hpp"
 #include "launch/host/crash.hpp"
 #include "launch/host/dispatch.hpp"
@@ -84,26 +90,90 @@ bool is_to_parent(pid_t process, std::uint32_t rank, int number) {
            Actions::has(number) && !is_the_kernels;
 }
 
-int send(pid_t process, const siginfo_t& information,
-         int (*send_outside)(pid_t, const siginfo_t&)) {
+// `send_outside` sends to a process that no rank is.
+template <class Outside>
+auto send(pid_t process, const siginfo_t& information, const Outside& send_outside)
+    -> decltype(send_outside()) {
     const std::uint32_t rank = rank_of_thread();
     if (process == getpid() && is_to_rank(rank, information.si_signo)) {
         return send_in_rank(rank, information);
     }
     return is_to_parent(process, rank, information.si_signo) ? send_to_parent(rank, information)
-                                                             : send_outside(process, information);
+                                                             : send_outside();
 }
 
 int send_signal(pid_t process, int number) {
     return send(process, information_of(number, SI_USER, {}),
-                [](pid_t other, const siginfo_t& sent) { return kill(other, sent.si_signo); });
+                [&] { return kill(process, number); });
 }
 
 int queue_signal(pid_t process, int number, sigval value) {
     return send(process, information_of(number, SI_QUEUE, value),
-                [](pid_t other, const siginfo_t& sent) {
-                    return sigqueue(other, sent.si_signo, sent.si_value);
-                });
+                [&] { return sigqueue(process, number, value); });
+}
+
+// It is what a program says of its signal, but for the sender, by whom ranks know their own.
+siginfo_t information_from(const siginfo_t& given, int number) {
+    siginfo_t information = given;
+    information.si_signo = number;
+    information.si_pid = getpid();
+    information.si_uid = getuid();
+    return information;
+}
+
+// The process that a descriptor means; 0: it means none, or one that has ended. Threads have
+// descriptors of their own.
+pid_t process_of(int descriptor) {
+    char path[48];
+    std::snprintf(path, sizeof path, "/proc/thread-self/fdinfo/%d", descriptor);
+    const int status = open(path, O_RDONLY | O_CLOEXEC);
+    if (status < 0) {
+        return 0;
+    }
+    char text[256] = {};
+    const ssize_t count = read(status, text, sizeof text - 1);
+    close(status);
+    const char* line = count > 0 ? std::strstr(text, "\nPid:\t") : nullptr;
+    return line != nullptr ? static_cast<pid_t>(std::strtol(line + 6, nullptr, 10)) : 0;
+}
+
+int signal_by_descriptor(int descriptor, int number, siginfo_t* given, unsigned flags) {
+    const auto send_outside = [&] {
+        return static_cast<int>(syscall(SYS_pidfd_send_signal, descriptor, number, given, flags));
+    };
+    // (The kernel refuses information about another signal.)
+    const bool is_plain = flags == 0 && (given == nullptr || given->si_signo == number);
+    const int before = errno;
+    const pid_t process = is_plain ? process_of(descriptor) : 0;
+    errno = before;
+    return process > 0 ? send(process,
+                              given != nullptr ? information_from(*given, number)
+                                               : information_of(number, SI_USER, {}),
+                              send_outside)
+                       : send_outside();
+}
+
+// The C library's function for calls that it doesn't know.
+long call_system(long number, long first, long second, long third, long fourth, long fifth,
+                 long sixth) {
+    const auto call = [&] {
+        return warren_image_call_system(number, first, second, third, fourth, fifth, sixth);
+    };
+    const auto process = static_cast<pid_t>(first);
+    const auto signal = static_cast<int>(second);
+    if (number == SYS_kill) {
+        return send(process, information_of(signal, SI_USER, {}), call);
+    }
+    if (number == SYS_rt_sigqueueinfo && third != 0) {
+        const auto& given = *reinterpret_cast<const siginfo_t*>(third);
+        return send(process, information_from(given, signal), call);
+    }
+    if (number == SYS_pidfd_send_signal) {
+        return signal_by_descriptor(static_cast<int>(first), signal,
+                                    reinterpret_cast<siginfo_t*>(third),
+                                    static_cast<unsigned>(fourth));
+    }
+    return call();
 }
 
 // Whether another thread means its rank's fibre, of which the C library knows no kernel thread.
@@ -163,6 +233,8 @@ std::span<const warren_image_binding> sending_bindings() {
         {"gsignal", reinterpret_cast<void*>(&send_to_self)},
         {"kill", reinterpret_cast<void*>(&send_signal)},
         {"sigqueue", reinterpret_cast<void*>(&queue_signal)},
+        {"pidfd_send_signal", reinterpret_cast<void*>(&signal_by_descriptor)},
+        {"syscall", reinterpret_cast<void*>(&call_system)},
         {"pthread_kill", reinterpret_cast<void*>(&signal_thread)},
         {"pthread_sigqueue", reinterpret_cast<void*>(&queue_for_thread)},
     };

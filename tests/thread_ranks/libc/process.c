@@ -2,6 +2,7 @@
    program's file and arguments. */
 #define _GNU_SOURCE
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,6 +13,7 @@
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/times.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -284,6 +286,73 @@ static void program(const char* given) {
     expect(waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 3);
 }
 
+static int has_entry(const char* folder, int number) {
+    DIR* entries = opendir(folder);
+    int found = 0;
+    for (struct dirent* entry; entries != NULL && (entry = readdir(entries)) != NULL;) {
+        found |= entry->d_name[0] != '.' && atoi(entry->d_name) == number;
+    }
+    expect(entries != NULL && closedir(entries) == 0);
+    return found;
+}
+
+/* Paths of the system's for its descriptors mean the calling rank's. */
+static void paths_of_descriptors(void) {
+    char name[60], link[PATH_MAX], text[60], other[60], process[40];
+    snprintf(name, sizeof name, "/tmp/mpi-test-paths.%d.%d", (int)getpid(), world_rank);
+    snprintf(other, sizeof other, "%s.linked", name);
+    snprintf(process, sizeof process, "/proc/%d/fd", (int)getpid());
+    /* Ranks have other files by the same numbers. */
+    for (int i = 0; i < world_rank; ++i) {
+        expect(open("/dev/null", O_RDONLY) >= 0);
+    }
+    const int file = open(name, O_CREAT | O_RDWR | O_TRUNC, 0600);
+    const ssize_t bytes = (ssize_t)strlen(name);
+    expect(write(file, name, (size_t)bytes) == bytes);
+    together();
+    const char* const folders[] = {"/proc/self/fd", "/dev/fd", "/proc/thread-self/fd", process};
+    for (int i = 0; i < 4; ++i) {
+        char path[80];
+        struct stat status;
+        snprintf(path, sizeof path, "%s/%d", folders[i], file);
+        memset(text, 0, sizeof text);
+        const int again = open(path, O_RDONLY);
+        expect(again >= 0 && read(again, text, sizeof text) == bytes && strcmp(text, name) == 0);
+        close(again);
+        memset(link, 0, sizeof link);
+        expect(readlink(path, link, sizeof link - 1) == bytes && strcmp(link, name) == 0);
+        expect(realpath(path, link) == link && strcmp(link, name) == 0);
+        expect(access(path, R_OK) == 0 && stat(path, &status) == 0 && status.st_size == bytes);
+        expect(lstat(path, &status) == 0 && S_ISLNK(status.st_mode));
+        expect(chmod(path, 0640) == 0 && fstat(file, &status) == 0);
+        expect((status.st_mode & 0777) == 0640);
+        expect(fchmodat(AT_FDCWD, name, 0600, AT_SYMLINK_NOFOLLOW) == 0);
+        expect(fstat(file, &status) == 0 && (status.st_mode & 0777) == 0600);
+        expect(has_entry(folders[i], file));
+        FILE* stream = fopen(path, "r");
+        expect(stream != NULL && fgets(text, sizeof text, stream) == text);
+        expect(strcmp(text, name) == 0 && fclose(stream) == 0);
+    }
+    snprintf(link, sizeof link, "/proc/self/fdinfo/%d", file);
+    expect(access(link, R_OK) == 0);
+    expect(symlink(name, other) == 0);
+    expect(fchmodat(AT_FDCWD, other, 0600, AT_SYMLINK_NOFOLLOW) == -1 && errno == EOPNOTSUPP);
+    expect(unlink(other) == 0);
+    /* A file without a name, which gets one. */
+    const int unnamed = open("/tmp", O_TMPFILE | O_RDWR, 0600);
+    snprintf(link, sizeof link, "/proc/self/fd/%d", unnamed);
+    expect(unnamed < 0 || linkat(AT_FDCWD, link, AT_FDCWD, other, AT_SYMLINK_FOLLOW) == 0);
+    expect(unnamed < 0 || (close(unnamed) == 0 && unlink(other) == 0));
+    /* Its stream in another mode. */
+    FILE* stream = fopen(name, "r");
+    stream = freopen(NULL, "r+", stream);
+    expect(stream != NULL && fputs("new", stream) >= 0 && fclose(stream) == 0);
+    memset(text, 0, sizeof text);
+    expect(pread(file, text, 3, 0) == 3 && strcmp(text, "new") == 0);
+    together();
+    expect(unlink(name) == 0 && close(file) == 0);
+}
+
 static FILE* left_open;
 
 static void note_exit(void) {
@@ -325,6 +394,7 @@ int main(int argc, char** argv) {
     locks_of_several_descriptors();
     times_of_ranks();
     program(argv[0]);
+    paths_of_descriptors();
     ends_of_threads_in_children();
     together();
     /* The locks of a rank end with it. */

@@ -4,13 +4,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -436,11 +439,19 @@ static void note_descriptor(int number, siginfo_t* information, void* context) {
 }
 
 /* A rank that owns a descriptor hears when that is ready, and no other rank does. */
-static void signals_of_descriptors(void) {
+static void signals_of_descriptors(int by_device_calls) {
     int pair[2];
     expect(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
-    expect(fcntl(pair[0], F_SETOWN, getpid()) == 0 && fcntl(pair[0], F_GETOWN) == getpid());
-    expect(fcntl(pair[0], F_SETFL, O_ASYNC | O_NONBLOCK) == 0 && fcntl(pair[0], F_GETSIG) == 0);
+    int owner = getpid(), on = 1;
+    if (by_device_calls) {
+        expect(ioctl(pair[0], FIOSETOWN, &owner) == 0 && ioctl(pair[0], FIOASYNC, &on) == 0);
+        owner = 0;
+        expect(ioctl(pair[0], FIOGETOWN, &owner) == 0 && owner == getpid());
+    } else {
+        expect(fcntl(pair[0], F_SETOWN, getpid()) == 0 && fcntl(pair[0], F_GETOWN) == getpid());
+        expect(fcntl(pair[0], F_SETFL, O_ASYNC | O_NONBLOCK) == 0);
+    }
+    expect(fcntl(pair[0], F_GETSIG) == 0);
     signal(SIGIO, count);
     handle(SIGRTMIN + 4, note_descriptor);
     for (int rank = 0; rank < world_size; ++rank) {
@@ -485,6 +496,38 @@ static void signals_of_descriptors(void) {
     close(pair[0]);
     close(pair[1]);
     together();
+}
+
+/* A rank that signals itself by the kernel's calls means itself, as by kill. */
+static void signals_by_other_calls(void) {
+    handle(SIGRTMIN + 5, note);
+    for (int rank = 0; rank < world_size; ++rank) {
+        calls = 0;
+        together();
+        if (rank == world_rank) {
+            const int process = (int)syscall(SYS_pidfd_open, getpid(), 0);
+            siginfo_t information;
+            memset(&information, 0, sizeof information);
+            information.si_signo = SIGRTMIN + 5;
+            information.si_code = SI_QUEUE;
+            expect(process >= 0);
+            expect(syscall(SYS_kill, getpid(), SIGRTMIN + 5) == 0);
+            expect(syscall(SYS_rt_sigqueueinfo, getpid(), SIGRTMIN + 5, &information) == 0);
+            expect(syscall(SYS_pidfd_send_signal, process, SIGRTMIN + 5, NULL, 0) == 0);
+            expect(syscall(SYS_pidfd_send_signal, process, SIGRTMIN + 5, &information, 0) == 0);
+            expect(syscall(SYS_pidfd_send_signal, process, 0, NULL, 0) == 0);
+            errno = 0;
+            expect(syscall(SYS_pidfd_send_signal, process, SIGUSR1, &information, 0) == -1);
+            expect(errno == EINVAL);
+            close(process);
+            expect(syscall(SYS_pidfd_send_signal, process, SIGUSR1, NULL, 0) == -1);
+            expect(errno == EBADF);
+            expect(calls == 4);
+        }
+        together();
+        expect(calls == (rank == world_rank ? 4 : 0));
+        together();
+    }
 }
 
 /* sigset changes the calling rank's action and mask. */
@@ -535,7 +578,9 @@ int main(int argc, char** argv) {
     own_timers();
     signals_of_children();
     crash_signals_of_children();
-    signals_of_descriptors();
+    signals_of_descriptors(0);
+    signals_of_descriptors(1);
+    signals_by_other_calls();
     if (strcmp(argv[1], "fibres") != 0) {
         interrupted_calls();
         timers_that_are_made();

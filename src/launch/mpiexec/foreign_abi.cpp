@@ -1,7 +1,9 @@
 #include "launch/mpiexec/foreign_abi.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <deque>
+#include <iterator>
 #include <set>
 #include <string_view>
 #include <sys/stat.h>
@@ -19,25 +21,35 @@ namespace {
 struct Library {
     std::string_view start; // of its name
     Abi abi;
+    bool has_own = true; // Warren has a library of this name
 };
 
 // The MPI libraries, and those for Fortran and C++, which need them.
 constexpr Library libraries[] = {
-    {"libmpi_abi.so", Abi::standard},     {"libmpi.so.12", Abi::mpich},
-    {"libmpich.so.12", Abi::mpich},       {"libmpifort.so.12", Abi::mpich},
-    {"libmpichfort.so.12", Abi::mpich},   {"libmpicxx.so.12", Abi::mpich},
-    {"libmpichcxx.so.12", Abi::mpich},    {"libmpi.so.40", Abi::openmpi},
-    {"libmpi_mpifh.so.40", Abi::openmpi}, {"libmpi_usempif08.so.40", Abi::openmpi},
-    {"libmpi_cxx.so.40", Abi::openmpi},   {"libmpi_usempi_ignore_tkr.so.40", Abi::openmpi},
+    {"libmpi_abi.so", Abi::standard},
+    {"libmpi.so.12", Abi::mpich},
+    {"libmpich.so.12", Abi::mpich},
+    {"libmpifort.so.12", Abi::mpich},
+    {"libmpichfort.so.12", Abi::mpich},
+    {"libmpicxx.so.12", Abi::mpich, false},
+    {"libmpichcxx.so.12", Abi::mpich, false},
+    {"libmpi.so.40", Abi::openmpi},
+    {"libmpi_mpifh.so.40", Abi::openmpi},
+    {"libmpi_usempif08.so.40", Abi::openmpi, false},
+    {"libmpi_cxx.so.40", Abi::openmpi, false},
+    {"libmpi_usempi_ignore_tkr.so.40", Abi::openmpi},
 };
 
+const Library* library_named(std::string_view name) {
+    const auto* const found =
+        std::find_if(std::begin(libraries), std::end(libraries),
+                     [&](const Library& library) { return name.starts_with(library.start); });
+    return found == std::end(libraries) ? nullptr : found;
+}
+
 Abi abi_of_library(std::string_view name) {
-    for (const Library& library : libraries) {
-        if (name.starts_with(library.start)) {
-            return library.abi;
-        }
-    }
-    return Abi::unknown;
+    const Library* const library = library_named(name);
+    return library == nullptr ? Abi::unknown : library->abi;
 }
 
 // A file, and those that asked for it, up to the program.
@@ -161,8 +173,9 @@ std::string foreign_preload(const ForeignNeed& need, const std::string& own_fold
            (mpich ? "/libmpifort.so.12" : "/libmpi_mpifh.so.40");
 }
 
-bool is_mpi_library(const std::string& name) {
-    return abi_of_library(name) != Abi::unknown;
+bool is_replaced_library(const std::string& name) {
+    const Library* const library = library_named(name);
+    return library != nullptr && library->has_own;
 }
 
 std::string own_library_for(const std::string& path, const std::string& own_folder) {

@@ -47,8 +47,9 @@ std::string foreign_preload(const ForeignNeed& need, const std::string& own_fold
 std::string foreign_account(const ForeignNeed& need, const std::string& own_folder,
                             const std::string& program);
 
-// Whether a file of this name is an MPI library of any ABI.
-bool is_mpi_library(const std::string& name);
+// Whether Warren has an MPI library of this name, of any ABI. The libraries for C++ classes and for
+// Open MPI's module mpi_f08 are none: those of others call Warren's.
+bool is_replaced_library(const std::string& name);
 // Warren's library that takes the place of such a file, to be preloaded; empty: it is none.
 std::string own_library_for(const std::string& path, const std::string& own_folder);
 

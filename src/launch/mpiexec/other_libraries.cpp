@@ -73,9 +73,9 @@ std::string library_in_maps(pid_t pid, const std::string& own_libraries) {
             continue;
         }
         last = path;
-        const bool is_mpi = is_mpi_library(path.substr(path.rfind('/') + 1));
+        const bool is_replaced = is_replaced_library(path.substr(path.rfind('/') + 1));
         // (A container may have Warren's at another place.)
-        if (is_mpi && !path.starts_with(own_libraries) && !holds_mark(root + path)) {
+        if (is_replaced && !path.starts_with(own_libraries) && !holds_mark(root + path)) {
             return path;
         }
     }

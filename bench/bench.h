@@ -240,7 +240,7 @@ static inline double bench_time_line(Bench* bench) {
             atomic_store_explicit(bench->line, turn + 2, memory_order_release);
     }
     bench->line_turn += 2 * (bench_line_exchanges + 1);
-    return (bench_now() - start) / bench_line_exchanges / 2;
+    return (bench_now() - start) / (double)bench_line_exchanges / 2;
 }
 
 /* Reads the common options and who we are. Sends nothing. After MPI_Init. */
@@ -314,7 +314,7 @@ static inline BenchTimes bench_measure(Bench* bench, BenchWork work, void* state
             bench_batch(bench, work, state, clock, repetitions, &line);
         return times;
     }
-    double batch_seconds = bench->seconds / bench_batches;
+    double batch_seconds = bench->seconds / (double)bench_batches;
     double each = bench_batch(bench, work, state, clock, bench_agree(bench, 1), &line);
     while (each * times.repetitions < batch_seconds / 2) {
         double factor = each > 0 ? batch_seconds / (each * times.repetitions) : 10;

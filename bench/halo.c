@@ -124,7 +124,7 @@ static void measure(Bench* bench, double* array, const Shape* shape, int across,
     snprintf(mode, sizeof mode, "%s %s", shape->name, plane_names[across]);
     snprintf(more, sizeof more, "\"compared\":%zu", 2 * sides * doubles);
     bench_report_times(bench, "halo", mode, (long long)(doubles * sizeof(double)), "us", &times,
-                       1e6 / sides, false, more);
+                       1e6 / (double)sides, false, more);
 }
 
 /* Whether a list of names has the name. */

@@ -275,7 +275,7 @@ static void run_row(int me, const Row* row, unsigned long* number) {
                "%s\",\"ranks\":2,\"size\":%zu,"
                "\"unit\":\"us\",\"median\":%.4g,\"part\":%zu}\n",
                row->name, plane_names[row->across], face.doubles * sizeof(double),
-               1e6 * best / sides, threads ? 0 : best_part);
+               1e6 * best / (double)sides, threads ? 0 : best_part);
     fflush(stdout);
 }
 

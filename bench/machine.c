@@ -69,7 +69,7 @@ static void measure_line(void) {
             while (atomic_load_explicit(&line, memory_order_acquire) != 2 * i + 2) {
             }
         }
-        times[batch] = (now() - start) / exchanges / 2;
+        times[batch] = (now() - start) / (double)exchanges / 2;
     }
     pthread_join(other, NULL);
     qsort(times, batches, sizeof times[0], compare_times);

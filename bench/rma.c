@@ -168,7 +168,7 @@ static void measure(Bench* bench, Game* game, const char* window, const char* fi
 }
 
 static void passive(Bench* bench, Game* game, const char* window, const size_t* sizes, int count) {
-    const double us = 1e6, millions = rate_operations / 1e6;
+    const double us = 1e6, millions = (double)rate_operations / 1e6;
     MPI_Win_lock_all(0, game->win);
     game->bytes = 8;
     measure(bench, game, window, "put", put8, us, false);

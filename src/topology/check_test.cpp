@@ -303,7 +303,7 @@ TEST(Check, refuses_common_ancestors_that_are_elsewhere) {
         std::memcpy(&header, image.data(), sizeof header);
         ASSERT_EQ(header.has_pairs != 0, by_pairs);
         const std::size_t tree = view.tree_objects();
-        const auto refuses_above = [&image, by_pairs = by_pairs](
+        const auto refuses_above = [&image, has_pairs = by_pairs](
                                        const auto* table, std::size_t count, std::size_t largest) {
             const auto place =
                 static_cast<std::size_t>(reinterpret_cast<const std::byte*>(table) - image.data());
@@ -314,7 +314,7 @@ TEST(Check, refuses_common_ancestors_that_are_elsewhere) {
                                 sizeof *table);
                     mend_checksum(changed);
                     EXPECT_EQ(refusal(changed) != "", number > largest)
-                        << (by_pairs ? "pairs: " : "places: ") << number << " at " << at;
+                        << (has_pairs ? "pairs: " : "places: ") << number << " at " << at;
                 }
             }
         };

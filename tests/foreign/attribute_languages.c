@@ -22,7 +22,7 @@ int MPI_Win_c2f(MPI_Win);
 #define FORTRAN_KEY(keyval) (keyval)
 #endif
 
-void mpi_comm_create_keyval_(void (*)(), void (*)(), int*, MPI_Aint*, int*);
+void mpi_comm_create_keyval_(void (*)(void), void (*)(void), int*, MPI_Aint*, int*);
 void mpi_comm_set_attr_(const int*, const int*, MPI_Aint*, int*);
 void mpi_comm_get_attr_(const int*, const int*, MPI_Aint*, int*, int*);
 void mpi_type_set_attr_(const int*, const int*, MPI_Aint*, int*);
@@ -169,7 +169,8 @@ static void copies_by_fortran(void) {
     int keyval, code;
     MPI_Aint extra = 4;
     MPI_Comm_dup(MPI_COMM_SELF, &comm);
-    mpi_comm_create_keyval_((void (*)())add_extra, (void (*)())see_number, &keyval, &extra, &code);
+    mpi_comm_create_keyval_((void (*)(void))add_extra, (void (*)(void))see_number, &keyval, &extra,
+                            &code);
     set(mpi_comm_set_attr_, MPI_Comm_c2f(comm), keyval, large);
     copies = deletes = 0;
     MPI_Comm_dup(comm, &copy);

@@ -86,11 +86,11 @@ void mpi_op_create_(void (*)(void*, void*, int*, int*), const int*, int*, int*);
 void mpi_op_free_(int*, int*);
 void mpi_comm_set_name_(const int*, const char*, int*, size_t);
 void mpi_comm_get_name_(const int*, char*, int*, int*, size_t);
-void mpi_comm_create_keyval_(void (*)(), void (*)(), int*, MPI_Aint*, int*);
+void mpi_comm_create_keyval_(void (*)(void), void (*)(void), int*, MPI_Aint*, int*);
 void mpi_comm_set_attr_(const int*, const int*, MPI_Aint*, int*);
 void mpi_comm_get_attr_(const int*, const int*, MPI_Aint*, int*, int*);
 void mpi_comm_free_keyval_(int*, int*);
-void mpi_comm_dup_fn_();
+void mpi_comm_dup_fn_(void);
 void mpi_comm_create_errhandler_(void (*)(int*, int*), int*, int*);
 void mpi_comm_set_errhandler_(const int*, int*, int*);
 void mpi_send_(const void*, const int*, const int*, const int*, const int*, const int*, int*);
@@ -173,7 +173,7 @@ static void functions(int rank, int size) {
     }
     int keyval, found = 0, copy;
     MPI_Aint extra = 7, attribute = 42, got = 0;
-    mpi_comm_create_keyval_(mpi_comm_dup_fn_, (void (*)())on_delete, &keyval, &extra, &ierror);
+    mpi_comm_create_keyval_(mpi_comm_dup_fn_, (void (*)(void))on_delete, &keyval, &extra, &ierror);
     mpi_comm_set_attr_(&comm, &keyval, &attribute, &ierror);
     mpi_comm_dup(&comm, &copy, &ierror);
     mpi_comm_get_attr_(&copy, &keyval, &got, &found, &ierror);

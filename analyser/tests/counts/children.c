@@ -75,7 +75,7 @@ static double gigabytes_of_addresses(void) {
         exit(1);
     }
     fclose(file);
-    return of_pages * page_bytes / 1e9;
+    return of_pages * (double)page_bytes / 1e9;
 }
 
 static void* tries_programs(void* unused) {

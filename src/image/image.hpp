@@ -148,6 +148,13 @@ class Image {
     // instead of unlocking.
     void lock_for_fork() { threads_lock_.lock(); }
     void unlock_after_fork() { threads_lock_.unlock(); }
+    template <typename Function>
+    void for_threads(Function function) {
+        const std::lock_guard guard(threads_lock_);
+        for (Thread* thread : threads_) {
+            function(*thread);
+        }
+    }
     void renew_locks();
     // A futex that counts the threads that have all but ended.
     std::atomic<std::uint32_t> threads_ended{0};

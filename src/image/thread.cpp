@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <clocale>
 #include <cstring>
 #include <memory>
 
 #include "base/blocked_signals.hpp"
 #include "image/host.hpp"
 #include "image/image.hpp"
+#include "image/libc/functions.hpp"
 #include "image/module.hpp"
 #include "runtime/fibres/scheduler.hpp"
 #include "warren/image.h"
@@ -102,9 +102,7 @@ void begin(Thread& thread, BlockedSignals::Mask mask) {
     start_clock(thread);
     thread_head().thread = &thread;
     thread.image->begin_thread(thread);
-    if (const locale_t locale = thread.image->libc_state().locale) {
-        uselocale(locale);
-    }
+    libc::begin_locale(thread);
     if (thread.fibre == nullptr && thread_watch.begun != nullptr) {
         thread_watch.begun(mask);
     }
@@ -177,7 +175,7 @@ Error leave_image() {
     if (!thread->image->is_destructed()) {
         thread->image->run_key_destructors();
     }
-    uselocale(LC_GLOBAL_LOCALE);
+    libc::end_locale(*thread);
     end(thread);
     return {};
 }

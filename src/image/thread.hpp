@@ -39,6 +39,7 @@ struct Thread {
     clockid_t clock{};
     std::uint64_t clock_start_ns = 0; // when it came to the image
     bool has_own_locale = false;      // has chosen one (uselocale) rather than the image's
+    bool follows_setlocale = false;   // has not, and runs; under the lock of the locale
     std::vector<ThreadDestructor> destructors;
     KeyValues key_values;
 };

@@ -46,6 +46,7 @@ namespace warren::image {
 class LibcState;
 struct CommandFunctions;
 struct SignalFunctions;
+struct Thread;
 } // namespace warren::image
 
 namespace warren::image::libc {
@@ -364,6 +365,9 @@ locale_t duplocale(locale_t given);
 
 // Other processes (fork.cpp)
 pid_t fork();
+// The calling thread, which begins or leaves its image, has the image's locale until the end.
+void begin_locale(Thread& thread);
+void end_locale(Thread& thread);
 int forkpty(int* master, char* name, const termios* attributes, const winsize* size);
 int daemon(int keeps_directory, int keeps_streams);
 int signalfd(int descriptor, const sigset_t* set, int flags);

@@ -1,11 +1,20 @@
 // setlocale of an image. The C library's changes the process; an image's threads use a locale of
-// their own instead, which the C library looks at first. Threads that run already keep theirs;
-// those that the image makes afterwards get the new one.
+// their own instead, which the C library looks at first. It is in a thread-local variable of the
+// C library, which setlocale changes for all threads of the image that have chosen none
+// (uselocale).
+#include <atomic>
 #include <cerrno>
 #include <clocale>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <link.h>
+#include <span>
+#include <vector>
 
+#include "image/architecture.hpp"
 #include "image/host.hpp"
+#include "image/image.hpp"
 #include "image/libc/functions.hpp"
 #include "image/libc/state.hpp"
 #include "image/thread.hpp"
@@ -75,12 +84,80 @@ std::string part_of(const char* names, const Category& category) {
                : std::string(found + key.size(), std::strcspn(found + key.size(), ";"));
 }
 
+// The words of the C library's thread-local variables, of the calling thread.
+struct Words {
+    locale_t* begin = nullptr;
+    locale_t* end = nullptr;
+};
+
+int find_words_of_libc(dl_phdr_info* library, std::size_t, void* found) {
+    const auto code = reinterpret_cast<std::uintptr_t>(&::uselocale);
+    bool is_libc = false;
+    std::size_t bytes = 0;
+    for (const ElfW(Phdr) & part : std::span(library->dlpi_phdr, library->dlpi_phnum)) {
+        is_libc |=
+            part.p_type == PT_LOAD && code - library->dlpi_addr - part.p_vaddr < part.p_memsz;
+        bytes = part.p_type == PT_TLS ? part.p_memsz : bytes;
+    }
+    if (is_libc && library->dlpi_tls_data != nullptr) {
+        auto* begin = static_cast<locale_t*>(library->dlpi_tls_data);
+        *static_cast<Words*>(found) = {begin, begin + bytes / sizeof(locale_t)};
+    }
+    return is_libc ? 1 : 0;
+}
+
+// From the thread pointer to the thread's locale, which is the word that uselocale changes; 0:
+// unknown.
+std::ptrdiff_t find_place() {
+    Words words;
+    ::dl_iterate_phdr(find_words_of_libc, &words);
+    const locale_t first = newlocale(LC_ALL_MASK, "C", nullptr);
+    const locale_t second = ::duplocale(first);
+    const locale_t former = ::uselocale(first);
+    const std::vector<locale_t> before(words.begin, words.end);
+    ::uselocale(second);
+    std::vector<locale_t*> changed;
+    for (locale_t* word = words.begin; word != words.end; ++word) {
+        if (before[static_cast<std::size_t>(word - words.begin)] == first && *word == second) {
+            changed.push_back(word);
+        }
+    }
+    ::uselocale(former);
+    freelocale(second);
+    return changed.size() == 1
+               ? reinterpret_cast<std::byte*>(changed.front()) - architecture::thread_pointer()
+               : 0;
+}
+
+void give(const Thread& thread, locale_t locale) {
+    static const std::ptrdiff_t place = find_place();
+    if (place != 0 && thread.follows_setlocale) {
+        std::atomic_ref<locale_t>(*reinterpret_cast<locale_t*>(thread.pointer + place))
+            .store(locale, std::memory_order_release);
+    }
+}
+
 bool has_own_locale() {
     const Thread* thread = current_thread();
     return thread != nullptr && thread->has_own_locale;
 }
 
 } // namespace
+
+void begin_locale(Thread& thread) {
+    LibcState& state = thread.image->libc_state();
+    const std::lock_guard guard(state.environment_lock);
+    if (state.locale != nullptr) {
+        ::uselocale(state.locale);
+    }
+    thread.follows_setlocale = true;
+}
+
+void end_locale(Thread& thread) {
+    const std::lock_guard guard(thread.image->libc_state().environment_lock);
+    thread.follows_setlocale = false;
+    ::uselocale(LC_GLOBAL_LOCALE);
+}
 
 // The image has the global locale that a process would have.
 locale_t uselocale(locale_t wanted) {
@@ -91,6 +168,7 @@ locale_t uselocale(locale_t wanted) {
     const locale_t former = ::uselocale(is_image ? state.locale : wanted);
     if (Thread* thread = current_thread(); thread != nullptr && former != nullptr) {
         thread->has_own_locale = wanted != nullptr ? wanted != LC_GLOBAL_LOCALE : had_own;
+        thread->follows_setlocale = !thread->has_own_locale;
     }
     return former != nullptr && !had_own ? LC_GLOBAL_LOCALE : former;
 }
@@ -128,6 +206,9 @@ char* setlocale(int category, const char* names) {
         }
         if (!has_own_locale()) {
             ::uselocale(made);
+        }
+        if (Image* image = current_image()) {
+            image->for_threads([made](const Thread& thread) { give(thread, made); });
         }
         state.locale = made;
         state.locales.push_back(made);

@@ -68,6 +68,10 @@ struct Running {
     Thread* first_thread = nullptr; // null: it has not begun
     pid_t process = 0;              // a child of fork has another
     pid_t kernel_thread = 0;        // of the first thread; 0: it moves among several
+    pthread_t first_handle{};
+    std::atomic<bool> first_has_left{false};       // by pthread_exit, and others run still
+    void* first_result = PTHREAD_CANCELED;         // then
+    __pthread_unwind_buf_t* first_frame = nullptr; // where its unwinding ends (exit.cpp)
     architecture::ReturnPoint host;
     ProgramEnd end;
 };
@@ -144,10 +148,6 @@ class Image {
     std::uint64_t processor_ns();
     // How many there are beside the calling one.
     std::size_t other_threads();
-    // A fork holds the lock of the threads; the child, which has the calling thread only, renews it
-    // instead of unlocking.
-    void lock_for_fork() { threads_lock_.lock(); }
-    void unlock_after_fork() { threads_lock_.unlock(); }
     template <typename Function>
     void for_threads(Function function) {
         const std::lock_guard guard(threads_lock_);
@@ -155,6 +155,10 @@ class Image {
             function(*thread);
         }
     }
+    // A fork holds the lock of the threads; the child, which has the calling thread only, renews it
+    // instead of unlocking.
+    void lock_for_fork() { threads_lock_.lock(); }
+    void unlock_after_fork() { threads_lock_.unlock(); }
     void renew_locks();
     // A futex that counts the threads that have all but ended.
     std::atomic<std::uint32_t> threads_ended{0};

@@ -14,6 +14,9 @@
 #include "image/host.hpp"
 #include "warren/image.h"
 
+// The C library's headers hide it from C++: pthread_cleanup_pop of C programs calls it.
+extern "C" void __pthread_unregister_cancel(__pthread_unwind_buf_t*); // NOLINT
+
 namespace warren::image {
 
 namespace {
@@ -128,6 +131,7 @@ Error take_own(const ImageOptions& options) {
         return error;
     }
     running.first_thread = thread;
+    running.first_handle = pthread_self();
     running.process = getpid();
     running.kernel_thread = image.options().own_directory ? gettid() : 0;
     image.argument_count = argument_count;
@@ -178,6 +182,9 @@ void end_program(ProgramEnd end, Farewell farewell) {
     }
     if (thread_head().thread != running.first_thread) {
         stay();
+    }
+    if (running.first_frame != nullptr) {
+        __pthread_unregister_cancel(running.first_frame);
     }
     architecture::leave_program(&running.host);
 }

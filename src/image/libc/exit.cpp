@@ -1,17 +1,29 @@
+#include <csetjmp>
 #include <csignal>
+#include <pthread.h>
 
 #include "image/address_table.hpp"
 #include "image/host.hpp"
 #include "image/libc/functions.hpp"
 #include "image/program.hpp"
 
+// The C library's headers hide it from C++: pthread_cleanup_push of C programs calls it.
+extern "C" void __pthread_register_cancel(__pthread_unwind_buf_t*); // NOLINT
+
 namespace warren::image::libc {
 
+// pthread_exit and cancellation unwind the first thread until here, and come back for its end.
 // No object with a destructor may live here while main runs: see program.hpp on unwinding.
 int libc_start_main(int (*main)(int, char**, char**), int, char**,
                     void (*init)(int, char**, char**), void (*)(), void (*)(), void*) {
     Image& image = *current_image();
     image.construct(*image.program(), init);
+    __pthread_unwind_buf_t frame;
+    if (__sigsetjmp(reinterpret_cast<__jmp_buf_tag*>(frame.__cancel_jmp_buf), 0) != 0) {
+        end_first_thread();
+    }
+    __pthread_register_cancel(&frame);
+    image.running().first_frame = &frame;
     libc::exit(main(image.argument_count, image.arguments, image.environment));
 }
 

@@ -92,6 +92,7 @@ int nanosleep(const timespec* time, timespec* left);
 int clock_nanosleep(clockid_t clock, int flags, const timespec* time, timespec* left);
 int thrd_sleep(const timespec* time, timespec* left);
 int pthread_join(pthread_t thread, void** result);
+[[noreturn]] void end_first_thread();
 int pthread_getattr_np(pthread_t thread, pthread_attr_t* attributes);
 int pthread_getaffinity_np(pthread_t thread, std::size_t bytes, cpu_set_t* set);
 int pthread_setaffinity_np(pthread_t thread, std::size_t bytes, const cpu_set_t* set);

@@ -110,7 +110,30 @@ int thrd_sleep(const timespec* time, timespec* left) {
     return result == 0 ? 0 : errno == EINTR ? -1 : -2;
 }
 
+namespace {
+
+// The thread of the process goes on until the program ends (pthread_exit).
+void join_first(const Running& running, void** result) {
+    while (!running.first_has_left.load(std::memory_order_acquire)) {
+        libc::usleep(1000);
+    }
+    if (result != nullptr) {
+        *result = running.first_result;
+    }
+}
+
+bool is_first(Image* image, pthread_t thread) {
+    return image != nullptr && image->running().first_thread != nullptr &&
+           pthread_equal(thread, image->running().first_handle) != 0;
+}
+
+} // namespace
+
 int pthread_join(pthread_t thread, void** result) {
+    if (is_first(current_image(), thread) && pthread_equal(thread, pthread_self()) == 0) {
+        join_first(current_image()->running(), result);
+        return 0;
+    }
     if (!is_fibre() || pthread_equal(thread, pthread_self()) != 0) {
         return ::pthread_join(thread, result);
     }

@@ -54,18 +54,31 @@ bool is_first_thread(Image& image) {
 
 } // namespace
 
-// The first thread of a program may end before others: the program ends with the last.
-void pthread_exit(void* result) {
+// The first thread of a program may end before others, who may join it: the program ends with the
+// last.
+void end_first_thread() {
     Image& image = *current_image();
-    if (!is_first_thread(image)) {
-        ::pthread_exit(result);
-    }
     run_thread_destructors(*thread_head().thread);
     image.run_key_destructors();
+    image.running().first_has_left.store(true, std::memory_order_release);
     while (image.other_threads() > 0) {
         libc::usleep(1000);
     }
     libc::exit(0);
+}
+
+void pthread_exit(void* result) {
+    Image& image = *current_image();
+    const bool is_first = is_first_thread(image);
+    if (is_first) {
+        image.running().first_result = result;
+    }
+    // In a child of fork the first thread may be one whose frames end elsewhere.
+    if (!is_first || (thread_head().thread == image.running().first_thread &&
+                      image.running().first_frame != nullptr)) {
+        ::pthread_exit(result);
+    }
+    end_first_thread();
 }
 
 void thrd_exit(int result) {

@@ -19,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <sys/types.h>
@@ -182,7 +183,8 @@ class LibcState {
     // Results of functions that return pointers.
     char* string_place = nullptr; // strtok
     std::tm time{};
-    std::tm date{}; // getdate
+    std::optional<std::string> zone; // TZ when it was last looked for (tzset.cpp)
+    std::tm date{};                  // getdate
     // Made when one is asked for: they take some pages.
     Results& results();
     std::unique_ptr<re_pattern_buffer, void (*)(re_pattern_buffer*)> pattern; // re_comp

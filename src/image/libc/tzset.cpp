@@ -4,11 +4,14 @@
 // The C library has one zone, the process's: these functions hold a lock while they have it be the
 // caller's. It looks for TZ in the process's environment, where it has an entry of ours.
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <cwchar>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <time.h>
 #include <unistd.h>
 
@@ -60,12 +63,20 @@ ProcessZone& process_zone() {
     return only;
 }
 
+// Some functions look for TZ when they are called, others only if none has looked before.
+enum class Look : std::uint8_t { anew, once };
+
 // While one lives, the C library's time zone is the calling image's. The environment is asked
 // first: its lock is never taken by who has this one.
 class OwnZone {
   public:
-    OwnZone() : zone_(libc::getenv("TZ")), guard_(process_zone().lock) {
-        process_zone().put(zone_ != nullptr ? zone_ : ProcessZone::unset);
+    explicit OwnZone(Look look = Look::anew)
+        : zone_(libc::getenv("TZ")), guard_(process_zone().lock) {
+        std::optional<std::string>& seen = LibcState::current().zone;
+        if (look == Look::anew || !seen) {
+            seen = zone_ != nullptr ? zone_ : ProcessZone::unset;
+        }
+        process_zone().put(seen->c_str());
         ::tzset();
     }
     OwnZone(const OwnZone&) = delete;
@@ -107,12 +118,13 @@ void tzset() {
 }
 
 std::tm* localtime_r(const std::time_t* time, std::tm* result) {
-    const OwnZone zone;
+    const OwnZone zone(Look::once);
     return ::localtime_r(time, result);
 }
 
 std::tm* localtime(const std::time_t* time) {
-    return libc::localtime_r(time, &LibcState::current().time);
+    const OwnZone zone;
+    return ::localtime_r(time, &LibcState::current().time);
 }
 
 std::time_t mktime(std::tm* time) {
@@ -121,7 +133,7 @@ std::time_t mktime(std::tm* time) {
 }
 
 char* ctime_r(const std::time_t* time, char* text) {
-    const OwnZone zone;
+    const OwnZone zone(Look::once);
     return ::ctime_r(time, text);
 }
 

@@ -60,6 +60,14 @@ static void own_zone(const char* name, long offset, const char* normal, const ch
         expect(strstr(text, hour) != NULL && strcmp(ctime(&winter_day), text) == 0);
     }
     expect(gmtime(&winter_day)->tm_hour == 12);
+    /* These two don't look for a zone again. */
+    setenv("TZ", "NEW-7", 1);
+    localtime_r(&winter_day, &parts);
+    expect(parts.tm_gmtoff == -offset);
+    expect(strstr(ctime_r(&winter_day, text), " 19:00") == NULL);
+    expect(localtime(&winter_day)->tm_gmtoff == 7 * 3600 && timezone == -7 * 3600);
+    localtime_r(&winter_day, &parts);
+    expect(parts.tm_hour == 19);
 }
 
 static void zones(void) {

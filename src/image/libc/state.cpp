@@ -144,15 +144,18 @@ void LibcState::open_streams(const Descriptors& descriptors) {
     }
 }
 
-std::set<std::FILE*> LibcState::open_streams() {
+std::vector<std::FILE*> LibcState::open_streams() {
     const std::lock_guard guard(streams_lock);
     return list_streams();
 }
 
-std::set<std::FILE*> LibcState::list_streams() {
-    std::set<std::FILE*> open = streams;
-    open.insert({output(), error(), streams_[1], streams_[2]});
-    open.erase(nullptr);
+std::vector<std::FILE*> LibcState::list_streams() {
+    std::vector<std::FILE*> open(streams.rbegin(), streams.rend());
+    for (std::FILE* stream : {error(), output(), streams_[2], streams_[1]}) {
+        if (stream != nullptr && std::find(open.begin(), open.end(), stream) == open.end()) {
+            open.push_back(stream);
+        }
+    }
     return open;
 }
 
@@ -176,11 +179,12 @@ int LibcState::flush_streams(WhichStreams which) {
 int LibcState::unbuffer_streams() {
     const std::lock_guard guard(streams_lock);
     const int result = flush_streams(WhichStreams::all);
-    std::set<std::FILE*> all = open_streams();
-    all.insert(input());
-    all.erase(nullptr);
+    std::vector<std::FILE*> all = open_streams();
+    all.push_back(input());
     for (std::FILE* stream : all) {
-        std::setvbuf(stream, nullptr, _IONBF, 0);
+        if (stream != nullptr) {
+            std::setvbuf(stream, nullptr, _IONBF, 0);
+        }
     }
     return result;
 }

@@ -211,13 +211,14 @@ class LibcState {
     std::string thread_name;
     // Streams that the program has opened.
     std::recursive_mutex streams_lock; // a stream's own functions may open others
-    std::set<std::FILE*> streams;
+    std::vector<std::FILE*> streams;
     std::set<std::FILE*> memory_streams;  // of open_memstream and open_wmemstream
     std::map<std::FILE*, pid_t> commands; // of popen
 
   private:
-    std::set<std::FILE*> open_streams();
-    std::set<std::FILE*> list_streams(); // under the lock
+    // With the standard ones; the newest first, as the C library flushes them.
+    std::vector<std::FILE*> open_streams();
+    std::vector<std::FILE*> list_streams(); // under the lock
 
     std::once_flag results_made_;
     std::unique_ptr<Results> results_;

@@ -32,7 +32,7 @@ std::FILE* keep(std::FILE* stream) {
     if (stream != nullptr) {
         LibcState& state = LibcState::current();
         const std::lock_guard guard(state.streams_lock);
-        state.streams.insert(stream);
+        state.streams.push_back(stream);
     }
     return stream;
 }
@@ -40,7 +40,7 @@ std::FILE* keep(std::FILE* stream) {
 void forget(std::FILE* stream) {
     LibcState& state = LibcState::current();
     const std::lock_guard guard(state.streams_lock);
-    state.streams.erase(stream);
+    std::erase(state.streams, stream);
     state.memory_streams.erase(stream);
 }
 
@@ -48,7 +48,7 @@ std::FILE* keep_memory_stream(std::FILE* stream) {
     if (stream != nullptr) {
         LibcState& state = LibcState::current();
         const std::lock_guard guard(state.streams_lock);
-        state.streams.insert(stream);
+        state.streams.push_back(stream);
         state.memory_streams.insert(stream);
     }
     return stream;

@@ -134,6 +134,27 @@ static void unbuffered(void) {
     expect(bytes_of(file) == 4);
 }
 
+/* What a program leaves in its streams is written at its end, that of the newest stream first. */
+static void order_at_the_end(void) {
+    enum { count = 8 };
+    char path[] = "/tmp/mpi-test-order.XXXXXX", text[count + 1] = "";
+    const int file = mkstemp(path);
+    const pid_t child = fork();
+    if (child == 0) {
+        FILE* streams[count];
+        for (int i = 0; i < count; ++i) {
+            streams[(i * 3) % count] = fopen(path, "a");
+            fputc('0' + i, streams[(i * 3) % count]);
+        }
+        exit(0);
+    }
+    int status = 0;
+    expect(waitpid(child, &status, 0) == child && status == 0);
+    expect(read(file, text, count) == count && strcmp(text, "76543210") == 0);
+    close(file);
+    unlink(path);
+}
+
 static void* read_for_ever(void* stream) {
     char line[20];
     return fgets(line, sizeof line, stream);
@@ -158,6 +179,7 @@ int main(int argc, char** argv) {
     memory_streams(strcmp(argv[1], "processes") == 0);
     prompts();
     unbuffered();
+    order_at_the_end();
     /* The end waits for no stream in which somebody reads (a process's does with later versions of
        the C library). */
     int last = (int)getpid(), ends[2] = {-1, -1};

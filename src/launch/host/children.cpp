@@ -518,9 +518,8 @@ pid_t note_child(pid_t pid) {
     return pid;
 }
 
-// Also when the rank wants to hear of no ends.
 pid_t wait_for_command(pid_t pid, int* status, int options) {
-    return waits_once_for(pid, status, options, nullptr);
+    return rank_waits_for(pid, status, options, nullptr);
 }
 
 void prepare_children(std::uint32_t ranks, bool fibres) {

@@ -121,6 +121,13 @@ static void ends_of_children(void) {
     errno = 0;
     const pid_t told = waitpid(child, &status, 0);
     expect(ignores ? told == -1 && errno == ECHILD : told == child && WEXITSTATUS(status) == 3);
+    errno = 0;
+    const int result = system("exit 4");
+    expect(ignores ? result == -1 && errno == ECHILD : WEXITSTATUS(result) == 4);
+    FILE* command = popen("exit 5", "r");
+    errno = 0;
+    const int ended = pclose(command);
+    expect(ignores ? ended == -1 && errno == ECHILD : WEXITSTATUS(ended) == 5);
     together();
     signal(SIGCHLD, SIG_DFL);
     together();

@@ -266,6 +266,10 @@ WARREN_API int warren_image_duplicate_file(int from, int to, int flags) {
                                     : warren::image::libc::dup3(from, to, flags);
 }
 
+WARREN_API void warren_image_place_files_by(int (*place)(int descriptor)) {
+    warren::image::libc::place_files_by(place);
+}
+
 WARREN_API int warren_image_control_file(int descriptor, int command, void* argument) {
     return warren::image::libc::fcntl_with(descriptor, command, argument);
 }

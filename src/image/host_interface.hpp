@@ -92,6 +92,8 @@ void warren_image_watch_threads(void (*begun)(std::uint64_t mask), void (*ends)(
 void warren_image_forget_files(unsigned first, unsigned last);
 int warren_image_close_file(int descriptor);
 int warren_image_duplicate_file(int from, int to, int flags);
+// The image gives a program the number that `place` returns for what it has opened.
+void warren_image_place_files_by(int (*place)(int descriptor));
 int warren_image_control_file(int descriptor, int command, void* argument);
 // syscall of programs of images, in which fibres wait for words.
 long warren_image_call_system(long number, long first, long second, long third, long fourth,

@@ -297,6 +297,8 @@ int open(const char* path, int flags, ...);
 int open_2(const char* path, int flags);
 int openat(int folder, const char* path, int flags, ...);
 int openat_2(int folder, const char* path, int flags);
+int creat(const char* path, mode_t mode);
+void place_files_by(int (*place)(int descriptor)); // null: each keeps the number that it has got
 std::FILE* fopen(const char* path, const char* mode);
 ssize_t readlink(const char* path, char* text, std::size_t bytes);
 ssize_t readlink_chk(const char* path, char* text, std::size_t bytes, std::size_t room);
@@ -363,12 +365,12 @@ int clearenv();
 char* setlocale(int category, const char* names);
 locale_t uselocale(locale_t wanted);
 locale_t duplocale(locale_t given);
-
-// Other processes (fork.cpp)
-pid_t fork();
 // The calling thread, which begins or leaves its image, has the image's locale until the end.
 void begin_locale(Thread& thread);
 void end_locale(Thread& thread);
+
+// Other processes (fork.cpp)
+pid_t fork();
 int forkpty(int* master, char* name, const termios* attributes, const winsize* size);
 int daemon(int keeps_directory, int keeps_streams);
 int signalfd(int descriptor, const sigset_t* set, int flags);

@@ -130,6 +130,12 @@ std::size_t copy_link(const std::string& link, char* text, std::size_t bytes) {
     return copied;
 }
 
+int (*place_file)(int descriptor) = nullptr;
+
+int placed(int descriptor) {
+    return place_file != nullptr && descriptor >= 0 ? place_file(descriptor) : descriptor;
+}
+
 mode_t mode_of(int flags, va_list arguments) {
     const bool makes = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
     return makes ? va_arg(arguments, mode_t) : 0;
@@ -144,7 +150,15 @@ int openat(int folder, const char* path, int flags, ...) {
     va_end(arguments);
     bool is_own = false;
     const int descriptor = open_own(path, flags, is_own);
-    return is_own ? descriptor : ::openat(folder, OwnPath(path).get(), flags, mode);
+    return placed(is_own ? descriptor : ::openat(folder, OwnPath(path).get(), flags, mode));
+}
+
+int creat(const char* path, mode_t mode) {
+    return libc::openat(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode);
+}
+
+void place_files_by(int (*place)(int descriptor)) {
+    place_file = place;
 }
 
 int openat_2(int folder, const char* path, int flags) {

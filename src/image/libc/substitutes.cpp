@@ -162,6 +162,8 @@ const Substitute substitutes[] = {
     {"cnd_signal", erase(libc::cnd_signal)},
     {"cnd_timedwait", erase(libc::cnd_timedwait)},
     {"cnd_wait", erase(libc::cnd_wait)},
+    {"creat", erase(libc::creat)},
+    {"creat64", erase(libc::creat)},
     {"ctime", erase(libc::ctime)},
     {"ctime_r", erase(libc::ctime_r)},
     {"daemon", erase(libc::daemon)},

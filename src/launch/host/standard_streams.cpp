@@ -224,10 +224,6 @@ void close_from(int first) {
     close_several(static_cast<unsigned>(std::max(first, 0)), ~0U, 0);
 }
 
-int duplicate(int descriptor) {
-    return dup(real(descriptor));
-}
-
 // The C library's puts the new file where the stream had its own.
 std::FILE* reopen(const char* path, const char* mode, std::FILE* stream) {
     Streams* own = stream != nullptr ? streams_of_caller() : nullptr;
@@ -302,6 +298,25 @@ int duplicate_to(int from, int to) {
     return duplicate_as(from, to, 0);
 }
 
+// A new descriptor of the process: a program gets the lowest number that it has closed.
+int place_new(int descriptor) {
+    Streams* own = streams_of_caller();
+    for (int number = 0; own != nullptr && descriptor > 2 && number < 3; ++number) {
+        if (own->place[number].load(std::memory_order_relaxed) < 0) {
+            if (duplicate_as(descriptor, number, 0) != number) {
+                break;
+            }
+            close(descriptor);
+            return number;
+        }
+    }
+    return descriptor;
+}
+
+int duplicate(int descriptor) {
+    return place_new(dup(real(descriptor)));
+}
+
 int control(int descriptor, int command, ...) {
     va_list arguments;
     va_start(arguments, command);
@@ -364,6 +379,7 @@ void prepare_streams(const HostPlan& plan) {
         close(last);
     }
     warren_image_keep_descriptors(keep_file);
+    warren_image_place_files_by(place_new);
 }
 
 int real_descriptor(int descriptor) {

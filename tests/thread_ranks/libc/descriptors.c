@@ -139,12 +139,31 @@ static void closed(void) {
     expect(getchar() == EOF && ferror(stdin) && errno == EBADF);
 }
 
+/* A number that has been closed is given to what is opened next. */
+static void lowest_numbers(void) {
+    char path[] = "/tmp/mpi-test-lowest.XXXXXX", text[40] = "";
+    const int file = mkstemp(path), output = dup(STDOUT_FILENO);
+    expect(write(file, line, strlen(line)) == (ssize_t)strlen(line));
+    expect(close(STDIN_FILENO) == 0 && open(path, O_RDONLY) == STDIN_FILENO);
+    clearerr(stdin);
+    expect(fgets(text, sizeof text, stdin) == text && strcmp(text, line) == 0);
+    fflush(stdout);
+    expect(close(STDOUT_FILENO) == 0 && creat(path, 0600) == STDOUT_FILENO);
+    expect(printf("more") == 4 && fflush(stdout) == 0);
+    expect(pread(file, text, sizeof text, 0) == 4 && memcmp(text, "more", 4) == 0);
+    expect(close(STDOUT_FILENO) == 0 && dup(output) == STDOUT_FILENO);
+    expect(open(path, O_RDONLY) > STDERR_FILENO);
+    unlink(path);
+    together();
+}
+
 int main(int argc, char** argv) {
     begin(&argc, &argv);
     numbers();
     input_by_pipe();
     input_by_file();
     output();
+    lowest_numbers();
     closed();
     return finish();
 }

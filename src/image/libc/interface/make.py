@@ -131,8 +131,9 @@ REFUSED = {"register_printf_function", "register_printf_modifier", "register_pri
 
 
 # What is the image's in part, or for ranks that are threads only (launch/host/signals.cpp).
-PARTLY_OWN = {"getrusage", "times", "posix_spawn", "posix_spawnp", "dup2", "dup3",
-              "closefrom", "close_range", "vfork", "__vfork", "sigset", "sigaltstack", "signal", "bsd_signal", "ssignal", "sigaction", "__sigaction", "sysv_signal", "__sysv_signal", "sigignore",
+PARTLY_OWN = {"getrusage", "times", "posix_spawn", "posix_spawnp", "dup2", "dup3", "closefrom", "close_range",
+              "vfork", "__vfork", "sigset", "sigaltstack", "signal", "bsd_signal", "ssignal", "sigaction", "__sigaction",
+              "sysv_signal", "__sysv_signal", "sigignore",
               "siginterrupt", "kill", "sigqueue", "setitimer", "getitimer", "prctl",
               "pthread_setname_np", "pthread_getname_np", "dlinfo",
               "execl", "execle", "execlp", "execv", "execve", "execveat", "execvp", "execvpe", "fexecve"}

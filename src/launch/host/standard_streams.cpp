@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
+#include <cstdint>
 #include <cstdio>
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -12,6 +13,7 @@
 #include <mutex>
 #include <pthread.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -28,6 +30,7 @@ namespace {
 // the rank's, whatever is put there.
 struct Streams {
     std::atomic<int> place[3];
+    std::atomic<int> flags[3]; // of the numbers, as F_SETFD has set them
     int reserved[3]; // -1: none (0 to 2 are the host's own, and all ranks share the empty input)
     int first[3];    // what `reserved` was before sharing stopped: the program may know it
     bool shared;     // the reserved places of output and errors are those of other ranks, too
@@ -272,6 +275,7 @@ int duplicate_as(int from, int to, int flags) {
     if (!stop_sharing(*own)) {
         return -1;
     }
+    own->flags[number].store((flags & O_CLOEXEC) != 0 ? FD_CLOEXEC : 0, std::memory_order_relaxed);
     const int source = real(from);
     if (const int place = own->reserved[number]; place >= 0) {
         if (source != place && dup3(source, place, O_CLOEXEC) < 0) {
@@ -298,14 +302,18 @@ int duplicate_to(int from, int to) {
     return duplicate_as(from, to, 0);
 }
 
-// A new descriptor of the process: a program gets the lowest number that it has closed.
-int place_new(int descriptor) {
+// A new descriptor of the process: a program gets the lowest number that it has closed, from
+// `lowest` on.
+int place_from(int lowest, int descriptor) {
     Streams* own = streams_of_caller();
-    for (int number = 0; own != nullptr && descriptor > 2 && number < 3; ++number) {
+    for (int number = std::max(lowest, 0); own != nullptr && descriptor > 2 && number < 3;
+         ++number) {
         if (own->place[number].load(std::memory_order_relaxed) < 0) {
+            const int flags = fcntl(descriptor, F_GETFD);
             if (duplicate_as(descriptor, number, 0) != number) {
                 break;
             }
+            own->flags[number].store(flags, std::memory_order_relaxed);
             close(descriptor);
             return number;
         }
@@ -313,8 +321,40 @@ int place_new(int descriptor) {
     return descriptor;
 }
 
+int place_new(int descriptor) {
+    return place_from(0, descriptor);
+}
+
 int duplicate(int descriptor) {
     return place_new(dup(real(descriptor)));
+}
+
+int make_pipe_with(int* ends, int flags) {
+    int made[2];
+    if (pipe2(made, flags) != 0) {
+        return -1;
+    }
+    ends[0] = place_new(made[0]);
+    ends[1] = place_new(made[1]);
+    return 0;
+}
+
+int make_pipe(int* ends) {
+    return make_pipe_with(ends, 0);
+}
+
+int make_socket(int domain, int type, int protocol) {
+    return place_new(socket(domain, type, protocol));
+}
+
+// The places have flags of their own.
+int control_flags(std::atomic<int>& flags, int command, const void* argument) {
+    if (command == F_SETFD) {
+        flags.store(static_cast<int>(reinterpret_cast<std::intptr_t>(argument)) & FD_CLOEXEC,
+                    std::memory_order_relaxed);
+        return 0;
+    }
+    return flags.load(std::memory_order_relaxed);
 }
 
 int control(int descriptor, int command, ...) {
@@ -322,7 +362,15 @@ int control(int descriptor, int command, ...) {
     va_start(arguments, command);
     void* argument = va_arg(arguments, void*); // as wide as any
     va_end(arguments);
-    return control_descriptor(real(descriptor), command, argument);
+    Streams* own = streams_of_caller();
+    const int number = own != nullptr ? number_of(*own, descriptor) : -1;
+    if (number >= 0 && (command == F_GETFD || command == F_SETFD) && real(number) >= 0) {
+        return control_flags(own->flags[number], command, argument);
+    }
+    const int result = control_descriptor(real(descriptor), command, argument);
+    const bool is_copy = command == F_DUPFD || command == F_DUPFD_CLOEXEC;
+    return is_copy ? place_from(static_cast<int>(reinterpret_cast<std::intptr_t>(argument)), result)
+                   : result;
 }
 
 // In a child of fork: the descriptors are its own.
@@ -335,6 +383,7 @@ void take_streams() {
             close(number);
         } else if (place != number) {
             dup2(place, number);
+            fcntl(number, F_SETFD, own->flags[number].load(std::memory_order_relaxed));
         }
     }
 }
@@ -392,9 +441,11 @@ int first_input(std::uint32_t rank) {
 
 int add_own_streams(posix_spawn_file_actions_t* actions) {
     int error = 0;
+    const Streams* own = streams_of_caller();
     for (int number = 0; error == 0 && number < 3; ++number) {
         const int place = real(number);
-        if (place < 0) {
+        const bool is_left = own != nullptr && own->flags[number] == FD_CLOEXEC;
+        if (place < 0 || is_left) {
             error = posix_spawn_file_actions_addclose(actions, number);
         } else if (place != number) {
             error = posix_spawn_file_actions_adddup2(actions, place, number);
@@ -417,6 +468,10 @@ std::span<const warren_image_binding> stream_bindings() {
         {"__close", reinterpret_cast<void*>(&close_one)},
         {"dup", reinterpret_cast<void*>(&duplicate)},
         {"dup2", reinterpret_cast<void*>(&duplicate_to)},
+        {"pipe", reinterpret_cast<void*>(&make_pipe)},
+        {"__pipe", reinterpret_cast<void*>(&make_pipe)},
+        {"pipe2", reinterpret_cast<void*>(&make_pipe_with)},
+        {"socket", reinterpret_cast<void*>(&make_socket)},
         {"dup3", reinterpret_cast<void*>(&duplicate_as)},
         {"fcntl", reinterpret_cast<void*>(&control)},
         {"fcntl64", reinterpret_cast<void*>(&control)},

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -152,7 +153,19 @@ static void lowest_numbers(void) {
     expect(printf("more") == 4 && fflush(stdout) == 0);
     expect(pread(file, text, sizeof text, 0) == 4 && memcmp(text, "more", 4) == 0);
     expect(close(STDOUT_FILENO) == 0 && dup(output) == STDOUT_FILENO);
+    expect(fcntl(STDOUT_FILENO, F_GETFD) == 0 && fcntl(STDERR_FILENO, F_GETFD) == 0);
     expect(open(path, O_RDONLY) > STDERR_FILENO);
+    int ends[2];
+    char byte = 5;
+    expect(close(STDIN_FILENO) == 0 && pipe(ends) == 0);
+    expect(ends[0] == STDIN_FILENO && ends[1] > STDERR_FILENO);
+    expect(write(ends[1], &byte, 1) == 1 && read(STDIN_FILENO, text, 1) == 1 && text[0] == byte);
+    expect(close(STDIN_FILENO) == 0 && fcntl(file, F_DUPFD, 1) > STDERR_FILENO);
+    expect(fcntl(file, F_DUPFD_CLOEXEC, 0) == STDIN_FILENO);
+    expect(fcntl(STDIN_FILENO, F_GETFD) == FD_CLOEXEC);
+    expect(fcntl(STDIN_FILENO, F_SETFD, 0) == 0 && fcntl(STDIN_FILENO, F_GETFD) == 0);
+    expect(close(STDIN_FILENO) == 0 && fcntl(STDIN_FILENO, F_GETFD) == -1 && errno == EBADF);
+    expect(socket(AF_UNIX, SOCK_STREAM, 0) == STDIN_FILENO);
     unlink(path);
     together();
 }

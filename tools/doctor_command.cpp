@@ -5,6 +5,9 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <fstream>
+#include <ios>
+#include <memory>
 #include <spawn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -13,6 +16,7 @@
 #include "commands.hpp"
 #include "launch/mpiexec/foreign_abi.hpp"
 #include "launch/mpiexec/own_place.hpp"
+#include "launch/mpiexec/request.hpp"
 #include "locality_report.hpp"
 #include "warren/image.h"
 
@@ -67,7 +71,24 @@ void add_finding(void* context, int weight, const char* file, const char* what,
                          std::string(file) + ": " + what, remedy});
 }
 
+std::string first_bytes(const std::string& path, std::size_t count) {
+    std::string bytes(count, '\0');
+    std::ifstream file(path, std::ios::binary);
+    file.read(bytes.data(), static_cast<std::streamsize>(count));
+    bytes.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+    return bytes;
+}
+
 } // namespace
+
+std::vector<Finding> examine_variables() {
+    launch::CommandLine line;
+    if (Error error = launch::read_request({"true"}, line)) {
+        const std::unique_ptr<ErrorRecord> record(error.take());
+        return {{Finding::prevents, "variables", record->text, "unset it"}};
+    }
+    return {};
+}
 
 std::vector<Finding> examine_installation() {
     const std::string own = launch::own_folder();
@@ -135,9 +156,19 @@ std::vector<Finding> examine_program(const std::string& path) {
                             "linked statically, or "
                             "opens its library when it runs"});
     }
+    if (first_bytes(path, 2) == "#!") {
+        findings.push_back({Finding::note, "as an image",
+                            "it is a script: its ranks are processes, unless its interpreter is "
+                            "named as the program"});
+        return findings;
+    }
     std::vector<Finding> as_image;
-    if (warren_image_check(path.c_str(), add_finding, &as_image) == WARREN_IMAGE_SUCCESS) {
+    const int code = warren_image_check(path.c_str(), add_finding, &as_image);
+    if (code == WARREN_IMAGE_SUCCESS) {
         findings.push_back({Finding::good, "as an image", "its ranks can be threads or fibres"});
+    } else if (code == WARREN_IMAGE_ERR_DAMAGED && first_bytes(path, 4) == "\177ELF") {
+        findings.push_back(
+            {Finding::prevents, "program", "it is damaged, see below", "make or copy it again"});
     } else {
         findings.push_back({Finding::hinders, "as an image", "its ranks can be processes only"});
     }
@@ -157,6 +188,7 @@ int doctor_command(const std::vector<std::string>& words) {
         add({*finding});
     } else {
         add(examine_system());
+        add(examine_variables());
         add(examine_installation());
         if (!words.empty()) {
             add(examine_program(words[0]));

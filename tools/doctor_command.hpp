@@ -25,6 +25,8 @@ struct Finding {
 std::optional<Finding> missing_proc();
 // What this system lets processes do.
 std::vector<Finding> examine_system();
+// Variables of the environment that mpiexec refuses.
+std::vector<Finding> examine_variables();
 // What this installation has.
 std::vector<Finding> examine_installation();
 // What the program at `path` is built for, and how it can run.

@@ -43,6 +43,11 @@ step() {
 }
 
 step "install" "apt-get update -qq && $install /packages/*.deb && warren version" "$3/install.log"
+others=$(inside "dpkg-query -W -f '\${Package}\n' | grep -E '^lib(openmpi|mpich)|^(openmpi|mpich)'" || true)
+if [ -n "$others" ]; then
+    echo "FAILED: the packages bring other MPI libraries:" $others >&2
+    exit 1
+fi
 # name and packages of each test
 awk -F': ' '$1 == "Tests" { name = $2 } $1 == "Depends" { gsub(",", "", $2); print name, $2 }' "$here/tests/control" |
     while read -r name packages; do

@@ -87,13 +87,14 @@ def soname(path):
 
 def replace_link(link):
     """A wheel has no symbolic links. A program's second name is a script. A library's other soname is an empty
-    library that needs the real one. The name that linkers look for is a linker script."""
+    library that needs the real one. The name that linkers look for is a linker script; that of a foreign ABI, which
+    programs open, is a library, too."""
     target = link.resolve()
     link.unlink()
     if not is_elf(target) or target.parent.name == "bin":
         link.write_text(f'#!/bin/sh\nexec "$(dirname "$(readlink -f "$0")")/{target.name}" "$@"\n')
         link.chmod(0o755)
-    elif link.name.endswith(".so") and link.parent == target.parent:
+    elif link.name.endswith(".so") and link.parent == target.parent and not link.parent.name.endswith("-abi"):
         link.write_text(f"INPUT({soname(target)})\n")
     else:
         where = os.path.relpath(target.parent, link.parent)
@@ -178,5 +179,5 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except WheelError as problem:
+    except (WheelError, OSError) as problem:
         sys.exit(f"packaging/wheel/build.py: {problem}")

@@ -131,7 +131,17 @@ for program, text in (("bench/latency", "the standard's: .*libmpi_abi.so.1"), ("
 expect(doctor("/nowhere/program", expect=1), "program", "prevents", "No such file.*remedy")
 expect(doctor("/etc/passwd", expect=1), "program", "prevents", "Permission denied.*remedy")
 expect(doctor("/usr/bin", expect=1), "program", "prevents", "no regular file.*remedy")
+expect(doctor(env={**os.environ, "WARREN_RANKS": "nonsense"}, expect=1), "variables", "prevents",
+       "WARREN_RANKS needs processes, threads or fibres, not 'nonsense'")
 with tempfile.TemporaryDirectory() as scratch:
+    cut = pathlib.Path(scratch) / "cut"
+    cut.write_bytes((build / "bench/latency").read_bytes()[:100])
+    cut.chmod(0o755)
+    expect(doctor(cut, expect=1), "program", "prevents", "it is damaged.*remedy")
+    script = pathlib.Path(scratch) / "script"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    expect(doctor(script), "as an image", "note", "it is a script: its ranks are processes")
     os.mkfifo(f"{scratch}/fifo", 0o777)
     os.chmod(f"{scratch}/fifo", 0o777)
     expect(doctor(f"{scratch}/fifo", expect=1), "program", "prevents", "no regular file.*remedy")

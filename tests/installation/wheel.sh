@@ -28,7 +28,7 @@ environment=$work/environment
 
 echo "== what links are elsewhere"
 "$environment/bin/mpirun" -n 2 --timeout 60 "$work/use/wrapped_c"
-for name in libmpi_abi.so.0 mpich-abi/libmpich.so.12 openmpi-abi/libmpi_usempi_ignore_tkr.so.40; do
+for name in libmpi_abi.so.0 mpich-abi/libmpi.so mpich-abi/libmpich.so.12 openmpi-abi/libmpi_usempi_ignore_tkr.so.40; do
     LD_LIBRARY_PATH=$(dirname "$environment/lib/$name") "$environment/bin/python3" -c "import ctypes; print(ctypes.CDLL('$environment/lib/$name').MPI_Init)"
 done
 cc -shared -x c /dev/null -o "$work/linked.so" -L"$environment/lib" -Wl,--no-as-needed -lwarren

@@ -92,8 +92,9 @@ std::string sentence(const std::string& name, const std::string& library) {
         own.replace(at, bin.size() + 3, prefix);
     }
     return "'" + name + "' has loaded another MPI library, " + library +
-           ": each of its ranks is alone there. What starts it sets LD_LIBRARY_PATH or has a run "
-           "path; -x LD_PRELOAD=" +
+           ": each of its ranks is alone there. What starts it sets LD_LIBRARY_PATH, has a run "
+           "path "
+           "or opens another name; -x LD_PRELOAD=" +
            own + " puts Warren's first";
 }
 

@@ -29,6 +29,7 @@ constexpr std::string_view end =
     "other, 126 and 127 for a program that cannot be run or is not there.\n"
     "\n"
     "Variables of the environment: WARREN_RANKS=KIND, as --ranks;\n"
+    "WARREN_TOPOLOGY=SOURCE, as --topology;\n"
     "WARREN_NETWORK=PROVIDER[,INTERFACE], of libfabric, between nodes;\n"
     "WARREN_CONNECT_TIMEOUT=SECONDS that MPI_Comm_connect waits for (600);\n"
     "WARREN_MEMORY_VALUES=FILE of measured values of the memories, or none;\n"

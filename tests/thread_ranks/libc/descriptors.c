@@ -142,8 +142,9 @@ static void closed(void) {
 
 /* A number that has been closed is given to what is opened next. */
 static void lowest_numbers(void) {
-    char path[] = "/tmp/mpi-test-lowest.XXXXXX", text[40] = "";
-    const int file = mkstemp(path), output = dup(STDOUT_FILENO);
+    char path[60], text[40] = "";
+    snprintf(path, sizeof path, "/tmp/mpi-test-lowest.%d.%d", (int)getpid(), world_rank);
+    const int file = open(path, O_CREAT | O_EXCL | O_RDWR, 0600), output = dup(STDOUT_FILENO);
     expect(write(file, line, strlen(line)) == (ssize_t)strlen(line));
     expect(close(STDIN_FILENO) == 0 && open(path, O_RDONLY) == STDIN_FILENO);
     clearerr(stdin);

@@ -137,8 +137,9 @@ static void unbuffered(void) {
 /* What a program leaves in its streams is written at its end, that of the newest stream first. */
 static void order_at_the_end(void) {
     enum { count = 8 };
-    char path[] = "/tmp/mpi-test-order.XXXXXX", text[count + 1] = "";
-    const int file = mkstemp(path);
+    char path[60], text[count + 1] = "";
+    snprintf(path, sizeof path, "/tmp/mpi-test-order.%d.%d", (int)getpid(), world_rank);
+    const int file = open(path, O_CREAT | O_EXCL | O_RDWR, 0600);
     const pid_t child = fork();
     if (child == 0) {
         FILE* streams[count];
